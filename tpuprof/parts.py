@@ -442,11 +442,17 @@ def title_of(name: str) -> str:
     return part_of(name).title
 
 
+# Words with which titles begin that keep their capital within a sentence.
+_NAMES = ("Python",)
+
+
 def noun_of(name: str) -> str:
     """The title of a part as it stands within a sentence."""
     title = title_of(name)
     own = name.startswith(USER_PREFIX) and name.removeprefix(USER_PREFIX) not in _USER_KINDS
-    return f"the annotation {title!r}" if own else title[:1].lower() + title[1:]
+    if own:
+        return f"the annotation {title!r}"
+    return title if title.startswith(_NAMES) else title[:1].lower() + title[1:]
 
 
 def meaning_of(name: str, *, sees_device: bool = True) -> str:

@@ -84,3 +84,24 @@ def test_a_sample_is_of_the_moment_of_the_look_not_of_its_note(read, late, is_in
         called = words("log(i)", "/home/u/train.py:22", LOOP, iterator="") if not number else {}
         trace.sampled(at + 16_000, 4_000, stack=2, **called)
     assert ("input_wait" in parts(read(trace))) == is_input
+
+
+DEVICE_LOADER = "next (/venv/lib/python3.11/site-packages/torch_xla/distributed/parallel_loader.py:41)"
+
+
+def test_a_graph_cut_of_a_loader_is_no_wait_for_input(read):
+    """MpDeviceLoader cuts the graph, and then waits for its batch: 10 ms around the cut's own events, then 5 ms."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(STEPS):
+        at = number * STEP
+        python.event("train_step", at, STEP, _r=1, step_num=number)
+        python.event("tpuprof.dataloader.next", at + 5_000, 15_000)
+        python.event("tpuprof.graph_cut", at + 5_000, 10_000)
+        python.event("StepMarker", at + 9_000, 2_000)
+        cut = words("mark_step()", "/home/u/train.py:20", LOOP, DEVICE_LOADER, iterator="")
+        trace.sampled(at, 10_000, ops=300, stack=1, **(cut if not number else {}))
+        trace.sampled(at + 10_000, 10_000, ops=100, stack=1)
+    shown = parts(read(trace))
+    assert shown["input_wait"] == pytest.approx(5, abs=0.1)
+    assert shown["tracing"] == pytest.approx(15, abs=0.1)

@@ -8,12 +8,14 @@ import pytest
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.outside_capture import (
     SLOWER_FROM,
+    STRETCHED_FROM,
     VERDICT_FROM,
     between_steps,
     outside_capture,
     outside_of,
     said_of_between,
     said_with_the_verdict,
+    stretched,
 )
 from tpuprof.model.steps.phase import EVALUATION, ONE_OFF_COMPILE, OTHER_CALLS, OTHER_GRAPHS, Phase
 from tpuprof.model.steps.table import HIGH, Steps, StepSource
@@ -111,3 +113,32 @@ def test_calls_that_train_nothing_are_told_too(name, what):
 )
 def test_less_between_steps_is_not_worth_a_sentence(phases):
     assert said_of_between([steps_with(*phases)]) == ""
+
+
+NOTHING = np.zeros(3, np.int64)
+
+
+@pytest.mark.parametrize(("ratio", "said"), [(STRETCHED_FROM - 0.01, 0), (STRETCHED_FROM + 0.01, 1)])
+def test_captured_steps_that_recording_slows_down_are_reported(ratio, said):
+    found = stretched(CAPTURED, NOTHING, after(10 / ratio))
+    assert len(found) == said
+    assert not said or "the median captured step took 10.0 ms, 1.3 times what steps take" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("captured", "compiles"),
+    [
+        # A checkpoint in one of them.
+        ([10, 10, 90], [0, 0, 0]),
+        # All of them compile.
+        ([50, 60, 70], [40, 50, 60]),
+    ],
+)
+def test_checkpoints_and_compiles_of_captured_steps_are_no_work_of_the_recording(captured, compiles):
+    wall, made = (np.array(each, np.int64) * 10**9 for each in (captured, compiles))
+    assert not stretched(wall, made, after(10))
+
+
+@pytest.mark.parametrize("few", [None, after(5, MIN_STEPS_AFTER - 1)])
+def test_few_steps_after_the_capture_do_not_tell_what_recording_costs(few):
+    assert not stretched(CAPTURED, NOTHING, few)

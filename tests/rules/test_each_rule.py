@@ -717,6 +717,30 @@ def test_uneven_steps_name_the_line_that_half_of_the_cause_is_at(at_line, named)
     assert (outcome.evidence[0].source == "train.py:9") == named
 
 
+@pytest.mark.parametrize(
+    ("cause", "usual", "named"),
+    [
+        ("user:checkpoint", 0.0, True),
+        ("device_to_host_sync", 0.0, True),
+        # Slow steps hold 60 ms of 80. A line with 62 % has half of what they hold, though all of the rest were there.
+        ("device_to_host_sync", 5.0, True),
+        # They hold 60 ms of 84, and it may have less.
+        ("device_to_host_sync", 6.0, False),
+    ],
+)
+def test_uneven_steps_name_the_line_of_any_cause_that_slow_steps_hold(cause, usual, named):
+    at_line, beside = (
+        replace(asleep(ms), part=cause, source=source, user_call=call, frames=[f"train ({source})"])
+        for ms, source, call in ((6.3, "train.py:9", "save()"), (3.7, "train.py:5", "loss.item()"))
+    )
+    slow = [
+        *(step(100, row, **({cause: usual} if usual else {})) for row in range(4)),
+        step(160, 4, **{cause: 60.0}),
+    ]
+    outcome = outcome_of(find_rule("uneven-steps"), given(steps=slow, stacks_if_sampled=[at_line, beside]))
+    assert ("at train.py:9 (save())" in outcome.title) == named
+
+
 def test_fusing_ops_of_jax_saves_from_their_dispatch_to_their_work_as_well():
     facts = {**dispatched(ABOVE), "framework": "jax", "one_op_programs_share": 0.5}
     price = outcome_of(find_rule("eager-dispatch"), given(**facts)).price

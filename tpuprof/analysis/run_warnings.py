@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from tpuprof.model.outside_capture import between_steps, outside_capture
+import numpy as np
+
+from tpuprof.model.host_run import HostRun
+from tpuprof.model.intervals import Int64
+from tpuprof.model.outside_capture import between_steps, outside_capture, stretched
 from tpuprof.model.run import Run
+from tpuprof.parts import COMPILE
 
 
 def run_warnings(run: Run) -> list[str]:
@@ -13,7 +18,10 @@ def run_warnings(run: Run) -> list[str]:
         notes += [f"{host.name}: {note}" for note in host.warnings]
         notes += [
             f"{host.name}: {note}"
-            for note in outside_capture(host.steps.wall_ps, host.after, between_steps(host.steps))
+            for note in (
+                *outside_capture(host.steps.wall_ps, host.after, between_steps(host.steps)),
+                *stretched(host.steps.wall_ps, _compiling(host), host.after),
+            )
         ]
         if host.gpus is not None and host.gpus.text:
             notes.append(f"{host.name}: {host.gpus.text}")
@@ -25,3 +33,8 @@ def run_warnings(run: Run) -> list[str]:
         if host.activity.driver is None and host.gpus is None and not run.predicted:
             notes.append(f"{host.name}: no training thread was recognised, so idle time cannot be named")
     return notes
+
+
+def _compiling(host: HostRun) -> Int64:
+    """What each step of a host waits for compiles (ps)."""
+    return host.breakdown.parts.get(COMPILE, np.zeros(len(host.steps), np.int64))

@@ -46,8 +46,9 @@ QUIET_ENOUGH_SECONDS, QUIET_TIMES = 0.3, 2.0
 
 # What a recording of steady training lasts at least where no number of steps was asked for (s), and the steps after
 # which it ends all the same. Eight steps of 5 ms hold some ten samples of the host, which name no line; half a second
-# holds a hundred. More steps than this make a trace larger, and not more certain.
-LEAST_SECONDS, MOST_STEPS = 0.5, 48
+# holds a hundred. 48 steps of 2 ms held forty, and which line had most was chance. More steps than this make a trace
+# larger, and not more certain.
+LEAST_SECONDS, MOST_STEPS = 0.5, 256
 
 
 class Phase(Enum):

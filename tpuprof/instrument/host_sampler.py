@@ -25,6 +25,7 @@ from tpuprof.instrument.awaited import Awaited
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.in_backward import autograd_thread
 from tpuprof.instrument.known_codes import KnownCodes
+from tpuprof.instrument.own_work import OwnWork, learn_own
 from tpuprof.instrument.run_queue import RunQueue
 from tpuprof.instrument.stack_text import MAX_FRAMES, Place, describe, is_own, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
@@ -95,6 +96,7 @@ class HostSampler:
         self.interval = interval_for(step_seconds)
         self.error = ""
         self.samples = 0
+        self._waits = 0
         self._cpu_ns = 0
         self._extension = extension
         self._target = thread
@@ -103,6 +105,7 @@ class HostSampler:
         self._texts: dict[str, int] = {}
         # Keeps what the keys of `_stacks` are addresses of.
         self._codes = KnownCodes()
+        self._own_work = OwnWork()
         self._frames: dict[tuple[int, int], str] = {}
         self._run_queue = RunQueue(thread)
         self._wait = waits.Wait()
@@ -124,6 +127,7 @@ class HostSampler:
             # Modules are looked through for a file's functions, which takes 2 ms: before a step and not in it.
             for code, _ in places_of_thread(self._target) or ():
                 self._codes.learn(code)
+            learn_own(self._codes)
             self._thread = HiddenThread(self._run)
             self._thread.start()
         except Exception as error:
@@ -169,12 +173,13 @@ class HostSampler:
             self._cpu_ns = time.thread_time_ns()
 
     def _waited(self) -> bool:
-        seconds = self.interval * spread(self.samples)
+        self._waits += 1
+        seconds = self.interval * spread(self._waits)
         ended: bool = self._wait.wait(seconds, not self._contended, self._run_queue.state)
         return ended
 
     def _look(self) -> tuple[tuple[int, int, int, int, int], list[Place], str] | None:
-        """What the target has used so far, its stack, and its state then; None where it has ended.
+        """What the target has used so far, its stack with our own frames, and its state; None where it has ended.
 
         Used: time, ops, CPU time, wait for a CPU, and CPU time of the process (ns). The state is empty where the stack
         is of a later moment.
@@ -185,15 +190,18 @@ class HostSampler:
         at, ops, cpu, waited, process, frames, state = found
         if self._ops is None:
             ops = counter(self._extension, OPS_COUNTER)
-        places = [each for each in frames if not is_own(each[0].co_filename)]
-        return (at, ops, cpu, waited, process), places, state
+        return (at, ops, cpu, waited, process), frames, state
 
     def _sample(self) -> None:
         found = self._look()
         if found is None:
             return
-        (now, places, state), before = found, self._seen
+        (now, frames, state), before = found, self._seen
+        if self._own_work.does(frames):
+            # The next sample stands for the time before this one too.
+            return
         self._seen = now
+        places = [each for each in frames if not is_own(each[0].co_filename)]
         took = self._others_cpu()
         gap, ops, cpu, waited, process = (new - old for new, old in zip(now, before, strict=True))
         ident, inside = autograd_thread(places, self._others)

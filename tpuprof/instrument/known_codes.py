@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from tpuprof.instrument.stack_text import is_users
@@ -31,6 +31,13 @@ class KnownCodes(dict[int, CodeType]):
         if file not in self._files:
             self._files.add(file)
             found += _codes_of_file(file)
+        self._learn_all(found)
+
+    def learn_module(self, module: ModuleType) -> None:
+        """Know what a module defines."""
+        self._learn_all(_codes_in([vars(module)]))
+
+    def _learn_all(self, found: list[CodeType]) -> None:
         while found:
             code = found.pop()
             self[id(code)] = code
@@ -40,7 +47,12 @@ class KnownCodes(dict[int, CodeType]):
 def _codes_of_file(file: str) -> list[CodeType]:
     """Of the functions of each module of that file. No object is asked itself: it may answer with an import."""
     modules = [vars(each) for each in list(sys.modules.values()) if type(each) is type(sys)]
-    values = [value for names in modules if names.get("__file__") == file for value in list(names.values())]
+    return _codes_in([names for names in modules if names.get("__file__") == file])
+
+
+def _codes_in(modules: list[dict[str, Any]]) -> list[CodeType]:
+    """Of the functions of modules, given by their names."""
+    values = [value for names in modules for value in list(names.values())]
     classes = [value for value in values if issubclass(type(value), type)]
     members = [value for each in classes for value in list(type.__dict__["__dict__"].__get__(each).values())]
     return [function.__code__ for value in values + members for function in _functions(value)]

@@ -145,7 +145,13 @@ def is_users(path: str) -> bool:
 
     It is the one rule for this: of samples, reads, graph cuts and compiles alike.
     """
-    return not (is_generated(path) or path.startswith((_STDLIB, _OWN)) or is_package(path))
+    return not (is_generated(path) or is_stdlib(path) or is_own(path) or is_package(path))
+
+
+@lru_cache(maxsize=PATHS_KEPT)
+def is_stdlib(path: str) -> bool:
+    """Whether a file is in the folder of Python's own library, which may hold that of installed packages."""
+    return path.startswith(_STDLIB)
 
 
 @lru_cache(maxsize=PATHS_KEPT)

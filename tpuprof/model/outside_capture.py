@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.intervals import Int64
+from tpuprof.model.median import median
 from tpuprof.model.steps.phase import EVALUATION, OTHER_CALLS, OTHER_GRAPHS, Phase
 from tpuprof.model.steps.table import Steps
 from tpuprof.records import record
@@ -14,6 +15,10 @@ from tpuprof.units import PS_PER_S, format_ms, ps_to_ms
 SLOWER_FROM = 1.3
 # From where on the verdict itself says so (ratio): half of the run's time is then spent on what the capture lacks.
 VERDICT_FROM = 2.0
+# How much longer the median captured step must take than one after the capture on average for recording to be what
+# slows it down (ratio): below it lies what a busy machine does, see above. In steps of 2 ms, of which tracing takes
+# nearly all, sampling and source lines made it 1.4.
+STRETCHED_FROM = 1.3
 # Time of evaluations between steps, beside that of the steps, from which the verdict says so (ratio): a fifth of both.
 # A judgement: readers compare what a fix saves with it.
 BETWEEN_FROM = 0.25
@@ -97,6 +102,25 @@ def outside_capture(wall_ps: Int64, after: AfterCapture | None, between_ps: int 
         f"the {found.took}, without compiles; the captured ones took {format_ms(ps_to_ms(found.captured))}. What the "
         "others spent is not in this capture: batches may have been ready before it, evaluations or checkpoints may "
         "have come later, or the device was behind. Capture more steps (`--steps`), or later (`--warmup`)"
+    ]
+
+
+def stretched(wall_ps: Int64, compile_ps: Int64, after: AfterCapture | None) -> list[str]:
+    """What to say of captured steps that take longer than those after the capture; empty where they do not.
+
+    `compile_ps` is what each step compiled: compiles after the capture are not counted. A few long steps, as with a
+    checkpoint, do not move the median.
+    """
+    found = outside_of(wall_ps - compile_ps, after)
+    if found is None:
+        return []
+    middle = float(median(wall_ps - compile_ps))
+    if middle < STRETCHED_FROM * found.later:
+        return []
+    return [
+        f"the median captured step took {format_ms(ps_to_ms(middle))}, {middle / found.later:.1f} times what steps "
+        f"take without tpuprof: the {found.took}, without compiles. Recording slows the host down, or other work of "
+        "the machine did; times and savings here are of captured steps"
     ]
 
 

@@ -108,7 +108,11 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
     compiles = compiling(host.activity)
     made = covered(intersect(compiles, steps), start, end)
     open_made = covered(subtract(intersect(compiles, steps), busy), start, end)
-    annotated = _annotated(host, subtract(steps, compiles), busy, start, end)
+    annotated = _annotated(host, subtract(steps, compiles), busy, samples)
+    for name, (inside, open_inside) in annotated.items():
+        seen = _seen_there(host.activity.user[name.removeprefix(USER_PREFIX)], samples)
+        for at in np.flatnonzero((inside > 0) & (seen >= 0)).tolist():
+            _count(sums, (samples.stacks[int(seen[at])], name), int(inside[at]), int(open_inside[at]))
     for number, kind in enumerate(KINDS):
         chosen = np.flatnonzero((samples.kind == number) & (samples.stack >= 0))
         if not len(chosen):
@@ -123,8 +127,7 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
             _count(sums, (stack, COMPILE), int(made[at]), int(open_made[at]))
             rest = int(total[at] - own[row] - made[at])
             open_rest = int(open_total[at] - open_own[row] - open_made[at])
-            for annotation, (inside, open_inside) in annotated.items():
-                _count(sums, (stack, annotation), int(inside[at]), int(open_inside[at]))
+            for inside, open_inside in annotated.values():
                 rest, open_rest = rest - int(inside[at]), open_rest - int(open_inside[at])
             _count(sums, (stack, others[at]), rest, open_rest)
 
@@ -146,14 +149,31 @@ def _looked_at(samples: HostSamples) -> Int64:
 
 
 def _annotated(
-    host: HostRun, steps: Spans, busy: Spans, start: Int64, end: Int64
+    host: HostRun, steps: Spans, busy: Spans, samples: HostSamples
 ) -> dict[str, tuple[Int64, Int64]]:
     """Of each interval, the time in annotations that trace nothing, and what of it is exposed; by part (ps)."""
-    found = {}
+    found, start, end = {}, samples.start, samples.end
     for name, spans in host.activity.user.items():
         inside = intersect(spans, steps)
         found[USER_PREFIX + name] = (covered(inside, start, end), covered(subtract(inside, busy), start, end))
     return found
+
+
+def _seen_there(spans: Spans, samples: HostSamples) -> Int64:
+    """The stack (its row) that each interval's time in annotations of one name was at, -1 where that is unknown.
+
+    An interval that ends after the annotation shows the line after it: the nearest look into one of that name counts.
+    """
+    # What ended as the look came is what the look shows.
+    looks = np.flatnonzero(contains(spans, samples.taken - 1) & (samples.seen >= 0))
+    if not len(looks):
+        return samples.stack
+    looks = looks[np.argsort(samples.taken[looks], kind="stable")]
+    taken = samples.taken[looks]
+    after = np.minimum(np.searchsorted(taken, samples.end), len(looks) - 1)
+    before = np.maximum(after - 1, 0)
+    nearer = samples.end - taken[before] <= np.abs(taken[after] - samples.end)
+    return samples.seen[looks[np.where(nearer, before, after)]]
 
 
 def _of_part(host: HostRun, name: str) -> Spans:

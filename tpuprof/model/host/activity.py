@@ -21,6 +21,7 @@ from tpuprof.model.host.blocking_waits import (
 from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
 from tpuprof.model.host.recorded import Recorded, recorded_of
+from tpuprof.model.host.sample_events import times_of
 from tpuprof.model.host.samples import GIL, HostSamples, read_samples, refine
 from tpuprof.model.host.stacks import COMPILING
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
@@ -37,7 +38,7 @@ from tpuprof.model.intervals import (
     union,
 )
 from tpuprof.model.timeline import Host, Track, by_plane
-from tpuprof.own_events import PREFIX
+from tpuprof.own_events import GRAPH_CUT, PREFIX
 from tpuprof.parts import ATEN_FALLBACK, HOST_PREFIX
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
@@ -272,6 +273,9 @@ def _classify(driver: Track, vocabulary: Vocabulary) -> tuple[dict[Activity, Spa
     label = np.where(activity == Activity.USER, np.maximum(user_name, driver.name_row), -1)
     activity = _covered(driver, activity, vocabulary, saving)
     resolved = inherit(activity, driver.parent, int(Activity.UNKNOWN))
+    # A loader that cuts the graph (MpDeviceLoader) waits for no batch meanwhile.
+    cut = driver.named(GRAPH_CUT)
+    resolved[cut[resolved[cut] == Activity.INPUT_WAIT]] = Activity.UNKNOWN
     segments = flatten(driver.start, driver.end, driver.parent)
     by_activity = {each: _segments_of(segments, resolved, each) for each in Activity}
     return by_activity, _user_spans(driver, segments, resolved, label)
@@ -296,7 +300,7 @@ def _explain(
     unknown = subtract(unknown, reading)
     by_activity[Activity.DEVICE_TO_HOST_SYNC] = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], reading)
     training = merge(*(by_activity.get(each, EMPTY) for each in _TRAINS))
-    loaded = intersect(unknown, loading(samples, training))
+    loaded = intersect(subtract(unknown, times_of(driver, GRAPH_CUT)), loading(samples, training))
     by_activity[Activity.INPUT_WAIT] = merge(by_activity[Activity.INPUT_WAIT], loaded)
     building, kinds, rest = refine(samples, subtract(unknown, loaded))
     making = kinds.pop(COMPILING, EMPTY)

@@ -16,8 +16,9 @@ nothing to do.
 ## Evidence
 
 The lines of the program, with what they call and how long the device idles meanwhile, by samples of the thread's
-Python stack. Samples come with the ops traced and the CPU time used since the sample before, so that tracing is not
-counted.
+Python stack. Where the same work goes on beside the device's for long, or other such work takes long, the title says
+how long: the price takes out all of it. Samples come with the ops traced and the CPU time used since the sample
+before, so that tracing is not counted.
 
 ## How to fix
 
@@ -109,6 +110,9 @@ from tpuprof.units import format_ms
 SHOWN = 3
 # Share of this time that a kind of it must have for its advice to be given. A judgement.
 ADVISED_FROM_SHARE = 0.2
+# Share of the time at the line in the title from which the title has other time that the price takes out as well: a
+# saving that is larger than the only time in the title looks wrong. A judgement.
+TOLD_FROM_SHARE = 0.2
 # Kinds of time that another thread or Python's collector causes. All others are the training thread's own work.
 _OTHERS_WORK = frozenset({"lock", "gil", "gc", "read"})
 _SLEEP, _GIL = "host:sleep", "host:gil"
@@ -175,7 +179,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=_title(largest, where, sampled[largest]) + _held_at(holder_of(stacks, largest)),
+        title=_title(largest, where, sampled, stacks) + _held_at(holder_of(stacks, largest)),
         price=counterfactual(Change(host={largest: left}), Change(host=dict.fromkeys(sampled, 0.0))),
         confidence="high" if sure else "medium",
         cases=_cases(sampled, stacks, jax="jax" in signals.framework),
@@ -230,9 +234,28 @@ def _held_at(holder: str) -> str:
     return f"; that thread is at {holder}" if holder else ""
 
 
-def _title(name: str, where: Where | None, ms: float) -> str:
+def _title(name: str, where: Where | None, sampled: dict[str, float], stacks: list[HostStackRow]) -> str:
     if where is None or not where.source:
-        return f"The host {verb_of(name)} for {format_ms(ms)} per step while the device idles"
-    return (
+        return f"The host {verb_of(name)} for {format_ms(sampled[name])} per step while the device idles"
+    at_line = (
         f"The host {verb_of(name)} at {where.text} for {format_ms(where.ms)} per step while the device idles"
     )
+    lines = {where.source, *where.more}
+    hidden = sum(ms for source, _, _, ms in lines_of(stacks, name) if source in lines)
+    # Work behind the device's delays the next graph all the same, so that the price may be more than what is exposed.
+    behind = f", and for {format_ms(hidden)} while it works" if hidden >= TOLD_FROM_SHARE * where.ms else ""
+    return at_line + behind + _beside(name, where.ms, sampled)
+
+
+def _beside(name: str, named: float, sampled: dict[str, float]) -> str:
+    """What the price takes out beside the line in the title, where that is much."""
+    others = {other: ms for other, ms in sampled.items() if other != name}
+    others[name] = max(sampled[name] - named, 0.0)
+    rest = sum(others.values())
+    if rest < TOLD_FROM_SHARE * named:
+        return ""
+    most = max(others, key=lambda each: others[each])
+    if most == name:
+        return f"; other lines take {format_ms(rest)} more"
+    beside = "" if others[most] >= (1 - TOLD_FROM_SHARE) * rest else " and such"
+    return f"; {part.noun_of(most)}{beside} takes {format_ms(rest)} more"

@@ -16,7 +16,8 @@ and every other host with it.
 
 ## Evidence
 
-The slow steps, how long each took, and what grew in them; the line of that where samples show it. Where the trace
+The slow steps, how long each took, and what grew in them; the line of that (of the checkpoint, the read, the sleep)
+where samples show it. Where the trace
 does not name a cause, the rule passes and shows the steps: a busy machine, batches that arrive in bursts and a host
 that runs ahead of its device look the same.
 
@@ -137,7 +138,7 @@ def check(signals: Signals) -> Outcome:
     recurs = len(own) >= UNEVEN_RECURS_FROM
     # Slow steps of other causes stay.
     gone = Change(steps=frozenset(range(len(rows))).difference(own))
-    where = _where(signals, cause)
+    where = _where(signals, cause, _held(rows, cause, own))
     if where is not None:
         evidence.insert(0, Evidence(part.noun_of(cause), where.ms, "ms per step", source=where.source))
     at = f" at {where.text}" if where is not None else ""
@@ -157,14 +158,22 @@ def _waits_for_work(signals: Signals, excess: Float64, of_cause: list[int]) -> b
     return bool(signals.unfinished_ms >= UNEVEN_CAUSE_FROM_SHARE * per_step)
 
 
-def _where(signals: Signals, cause: str) -> Where | None:
-    """Where samples see the host at what makes steps slow; None where they do not, or see it in too many places."""
-    if not cause.startswith(part.HOST_PREFIX):
-        return None
+def _held(rows: StepColumns, cause: str, own: list[int]) -> float:
+    """Share of all the time of a cause that its slow steps hold."""
+    return float(sum(rows.parts[cause][own].tolist()) / sum(rows.parts[cause].tolist()))
+
+
+def _where(signals: Signals, cause: str, held: float) -> Where | None:
+    """Where samples see the host at what makes steps slow; None where they do not, or see it in too many places.
+
+    Samples are of all steps. A line has half of what the slow ones hold (`held`, share) if it does so even where all
+    that the other steps have of the cause is at that line.
+    """
     stacks = signals.stacks_if_sampled
     where = where_of(stacks, cause)
     seen = sum(exposed for _, _, exposed, _ in lines_of(stacks, cause))
-    return where if where is not None and where.source and where.ms >= LINE_FROM_SHARE * seen else None
+    enough = 1 - (1 - LINE_FROM_SHARE) * held
+    return where if where is not None and where.source and where.ms >= enough * seen else None
 
 
 def _what(slow: int, steps: int) -> str:

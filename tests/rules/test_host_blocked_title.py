@@ -1,0 +1,51 @@
+"""The title of `host-blocked` names all that its price takes out, where that is more than the time at its line."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.rules.given import asleep, given, step
+from tpuprof.rules.host.host_blocked.rule import TOLD_FROM_SHARE
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import run_rules
+
+AT_LINE = "The host sleeps at train.py:9 (time.sleep(x)) for 10.0 ms per step while the device idles"
+MUCH, LITTLE = 10.0 * TOLD_FROM_SHARE, 10.0 * TOLD_FROM_SHARE - 0.1
+
+
+def elsewhere(ms, part="host:sleep"):
+    frames, source = ["log (log.py:3)"], "log.py:3"
+    return replace(asleep(ms, part=part), frames=frames, source=source, user_call="time.sleep(y)")
+
+
+@pytest.mark.parametrize(
+    ("stacks", "said"),
+    [
+        ([asleep(10.0)], ""),
+        ([asleep(10.0, LITTLE)], ""),
+        ([asleep(10.0, MUCH)], ", and for 2.00 ms while it works"),
+        ([asleep(10.0), elsewhere(LITTLE)], ""),
+        ([asleep(10.0), elsewhere(MUCH)], "; other lines take 2.00 ms more"),
+        (
+            [asleep(10.0, 5.0), elsewhere(4.0, "user:gc")],
+            ", and for 5.00 ms while it works; Python garbage collection takes 4.00 ms more",
+        ),
+        (
+            [asleep(10.0), elsewhere(4.0, "user:gc"), elsewhere(3.0, "host:io")],
+            "; Python garbage collection and such takes 7.00 ms more",
+        ),
+    ],
+)
+def test_the_title_tells_what_else_the_price_takes_out(stacks, said):
+    parts = {}
+    for row in stacks:
+        parts[row.part] = parts.get(row.part, 0.0) + row.exposed_ms_per_step
+    (found,) = run_rules(
+        given(
+            steps=[step(100, row, **parts) for row in range(8)],
+            host_stacks=stacks,
+            sampled_host_ms=parts,
+        ),
+        [find_rule("host-blocked")],
+    )
+    assert found.title == AT_LINE + said
