@@ -25,6 +25,7 @@ ADAM = "step (/venv/lib/python3.11/site-packages/torch/optim/adam.py:9)"
 SAVE = "save (/venv/lib/python3.11/site-packages/torch/serialization.py:9)"
 DYNAMO = "_compile (/venv/lib/python3.11/site-packages/torch/_dynamo/convert_frame.py:9)"
 BRIDGE = "/venv/lib/python3.11/site-packages/torch_xla/_dynamo/dynamo_bridge.py"
+JAX_COMPILES = "backend_compile_and_load (/venv/lib/python3.11/site-packages/jax/_src/compiler.py:9)"
 LOGGING = "emit (/usr/lib/python3.11/logging/__init__.py:9)"
 
 
@@ -112,6 +113,7 @@ def test_the_last_name_called(call, last):
             COMPILING,
         ),
         ("lock.acquire()", (TRAIN, DYNAMO), COMPILING),
+        ("backend.compile(module)", (TRAIN, JAX_COMPILES), COMPILING),
         ("_xla_warm_up_cache(args)", (TRAIN, f"extract_internal ({BRIDGE}:9)"), COMPILING),
         ("_run_cached_graph(hash, args)", (TRAIN, f"optimized_mod ({BRIDGE}:9)"), FRAMEWORK),
         (

@@ -297,6 +297,35 @@ def test_steps_that_hold_little_of_what_was_recorded_are_no_steps(analyze, edge)
     assert (most.steps.whole_capture, most.steps.count) == (False, 5)
 
 
+def behind_a_compile(took, event="", waited=0):
+    """Five whole steps of 1 ms behind a compile of so long (us) on the training thread, and something else of `waited`.
+
+    Where the compile has no event, because it began before the recording, samples show it.
+    """
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    frames = (
+        "<module> (/home/u/train.py:20);backend_compile_and_load (/v/site-packages/jax/_src/compiler.py:9)"
+    )
+    if event:
+        python.event(event, 0, took)
+    for number in range(10):
+        trace.sampled(took * number // 10, took // 10, frames="" if number else frames)
+    for number in range(6):
+        at = took + waited + number * 1000
+        python.event("PjitFunction(step)", at, 300)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 50, 900)
+    return trace
+
+
+@pytest.mark.parametrize("event", ["", "backend_compile"])
+@pytest.mark.parametrize(("waited", "found"), [(3_000, True), (9_000, False)])
+def test_a_compile_that_takes_longer_than_training_hides_no_step(analyze, event, waited, found):
+    report = analyze(behind_a_compile(30_000, event, waited))
+    assert report.steps.whole_capture is not found
+    assert report.verdict.bound == ("device" if found else "compile")
+
+
 def test_work_that_ends_while_the_profiler_stops_belongs_to_the_capture(analyze):
     trace = after_a_slow_start(calls=2)
     trace.plane("/device:GPU:0").line("Stream #2").event("gemm_fusion_dot.kd", 12_010, 500)

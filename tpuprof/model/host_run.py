@@ -53,8 +53,8 @@ from tpuprof.model.host.threads import TrainingThread, training_threads, warning
 from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work
 from tpuprof.model.host.uploads import again_share
-from tpuprof.model.host.vocabulary import Vocabulary
-from tpuprof.model.intervals import Spans
+from tpuprof.model.host.vocabulary import Activity, Vocabulary
+from tpuprof.model.intervals import Spans, merge
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.backlog import with_backlog
@@ -166,7 +166,7 @@ def _analyzed(
     activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records))
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
-    steps, compiles, history = _steps(host, words, driver, devices, history, _trains(protos))
+    steps, compiles, history = _steps(host, words, driver, devices, activity, history, _trains(protos))
     activity = with_lock_after_waits(activity, driver, [each.busy for each in devices])
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
@@ -215,11 +215,12 @@ def _steps(
     words: Vocabulary,
     driver: Track | None,
     devices: list[DeviceActivity],
+    activity: HostActivity,
     history: History,
     trains: Trains,
 ) -> tuple[Steps, list[Compile] | None, History]:
     """The steps, the compiles where they were needed to find them, and the history as the steps are numbered."""
-    recorded = recorded_of(host)
+    recorded = replace(recorded_of(host), compiling=_making(activity, words))
     steps = find_steps(driver, devices, words, recorded, trains)
     steps = steps if len(steps) else few_steps(driver, devices, recorded, host_alone=words.eager)
     steps = steps if devices else with_backlog(steps, host, driver, words)
@@ -228,6 +229,16 @@ def _steps(
         return steps, None, history
     steps, compiles = without_one_off(steps, noted_compiles(host, words, steps, devices), history)
     return steps, compiles, history
+
+
+def _making(activity: HostActivity, words: Vocabulary) -> Spans:
+    """When the training thread makes programs: it compiles or, where calls are dispatched (JAX), traces them."""
+    compiling = activity.spans(Activity.COMPILE)
+    return (
+        merge(compiling, activity.spans(Activity.TRACING))
+        if words.building is Activity.DISPATCH
+        else compiling
+    )
 
 
 def _compiles(
