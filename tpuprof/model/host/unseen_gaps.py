@@ -24,7 +24,7 @@ from tpuprof.units import PS_PER_US
 LONG_FROM_PS = 300 * PS_PER_US
 # Looks in gaps between the same calls from which they tell what the others hold (looks). A judgement.
 LOOKS_TO_TELL = 4
-# Looks that one gap is told by at most (looks): more make more pieces, and gaps take turns at them.
+# Looks that one gap is known by at most (looks): more make more pieces, and gaps take turns at them.
 LOOKS_PER_GAP = 8
 # Gaps between the same calls hold the same while they are about as long (ratio): one that holds a checkpoint too is of
 # another kind.
@@ -150,7 +150,7 @@ def _within(pieces: list[Piece], start: int, end: int) -> list[Piece]:
 
 
 def _in_turn(looks: list[_Look], number: int) -> list[_Look]:
-    """The looks that one gap is told by: all, or every so many of them, from another one on in each gap."""
+    """The looks that one gap is known by: all, or every so many of them, from another one on in each gap."""
     stride = -(-len(looks) // LOOKS_PER_GAP)
     return looks[number % stride :: stride]
 
