@@ -444,3 +444,39 @@ def test_calls_that_hold_the_device_s_work_are_the_steps(analyze):
     report = analyze(called_ahead(run_us=50))
     assert report.steps.method == "inferred from calls of jitted functions"
     assert report.steps.median_ms == pytest.approx(0.05, rel=0.1)
+
+
+def waits_in(call, steps=8):
+    """Steps of 10 ms: the device works for 6 ms while the thread waits in that call, as samples show; then it computes."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    words = {
+        "frames": "<module> (/home/u/train.py:7)",
+        "call": call,
+        "source": "/home/u/train.py:7",
+        "user_call": call,
+    }
+    other = {**words, "frames": "<module> (/home/u/train.py:8)", "call": "", "source": "/home/u/train.py:8"}
+    for number in range(steps + 1):
+        at = number * 10_000
+        python.event("PjitFunction(step)", at, 300)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 50, 5_950)
+        trace.sampled(at, 3_000, cpu=300, stack=1, asleep=True, **(words if not number else {}))
+        trace.sampled(at + 3_000, 6_900, cpu=3_900, stack=2, asleep=False, **(other if not number else {}))
+    return trace
+
+
+@pytest.mark.parametrize("call", ["np.asarray(logits)", "numpy.array(logits)"])
+def test_a_wait_for_an_array_in_numpy_is_a_read(analyze, call):
+    """It leaves no event."""
+    report = analyze(waits_in(call))
+    (read,) = report.host_reads
+    assert (read.call, read.source, read.occurrences) == ("__array__", "/home/u/train.py:7", 8)
+    assert report.verdict.bound == "sync"
+    assert "a tensor turned into an array at /home/u/train.py:7" in report.verdict.sentence
+
+
+def test_a_wait_in_another_call_is_no_read(analyze):
+    report = analyze(waits_in("answer.fetch()"))
+    assert not report.host_reads
+    assert report.verdict.bound != "sync"

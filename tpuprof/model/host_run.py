@@ -46,7 +46,7 @@ from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.python_calls import tracer_note
-from tpuprof.model.host.reads import HostRead, host_reads, implicit_reads, unexplained_reads
+from tpuprof.model.host.reads import HostRead, array_reads, host_reads, implicit_reads, unexplained_reads
 from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
@@ -284,12 +284,14 @@ def _of_host(
     reading = [driver, *autograd_threads(host)] if driver else []
     lowered = none_fell_back(history.records)
     implicit = implicit_reads(driver, words, steps, activity.samples) if lowered else []
+    blocked = activity.spans(Activity.DEVICE_TO_HOST_SYNC)
+    unmarked = array_reads(activity.samples, blocked, steps) if words.framework == "jax" else []
     return {
         "read_graphs": read_graphs(reading, words, steps, devices, protos),
         "tracing": split_tracing(host, driver, words, activity, steps, devices),
         "input": read_input(host, driver, words, activity, steps, devices),
         "host_reads": host_reads(
-            driver, words, steps, autograd_threads(host), implicit, activity.held_in_waits
+            driver, words, steps, autograd_threads(host), implicit, activity.held_in_waits, unmarked
         ),
         "named_events": find_named_events(host, words, driver),
         "graph_cuts": graph_cuts(driver, words, steps),
