@@ -176,6 +176,20 @@ def test_a_block_without_a_reason_is_a_wait(read):
     assert parts_ms(read(trace))["host:wait"] == pytest.approx(36, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (DYNAMO, "torch.compile traces for it at /home/u/train.py:7 (fast(x))"),
+        (JAX_COMPILES, "The call that compiles is at /home/u/train.py:7 (fast(x))"),
+    ],
+)
+def test_the_call_that_makes_a_program_is_named(analyze, frame, said):
+    trace = step()
+    for row in range(4):
+        trace.sampled(10_000 * row, 10_000, stack=1, **stack("fast(x)", TRAIN, frame) if not row else {})
+    assert said in analyze(trace).verdict.sentence
+
+
 @pytest.mark.parametrize(("frame", "word"), [(DYNAMO, "compile"), (ADAM, "host")])
 def test_what_torch_compile_does_to_make_a_program_is_compiling(analyze, frame, word):
     """Three samples of 10 ms without an op lie in one call: of dynamo, or of a framework that works on host tensors."""

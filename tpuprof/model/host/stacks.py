@@ -62,8 +62,9 @@ _NOT_TRACING = (
 # Files of torch.compile that are on the stack only while it makes a program: dynamo's, and torch_xla's bridge to it,
 # whose function that runs a program is another one. JAX's, from which XLA compiles: a compile that began before the
 # recording left no event.
+JAX_COMPILER = "/jax/_src/compiler.py"
 _MAKES_PROGRAMS = (
-    "/jax/_src/compiler.py",
+    JAX_COMPILER,
     "/torch/_dynamo/convert_frame.py",
     "/torch/_dynamo/symbolic_convert.py",
     "/torch/_dynamo/output_graph.py",
