@@ -446,7 +446,7 @@ def test_calls_that_hold_the_device_s_work_are_the_steps(analyze):
     assert report.steps.median_ms == pytest.approx(0.05, rel=0.1)
 
 
-def waits_in(call, steps=8):
+def waits_in(call, steps=8, cpu=3_900):
     """Steps of 10 ms: the device works for 6 ms while the thread waits in that call, as samples show; then it computes."""
     trace = TraceBuilder()
     python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
@@ -462,7 +462,7 @@ def waits_in(call, steps=8):
         python.event("PjitFunction(step)", at, 300)
         run.event("ThunkExecutor::Execute (wait for completion)", at + 50, 5_950)
         trace.sampled(at, 3_000, cpu=300, stack=1, asleep=True, **(words if not number else {}))
-        trace.sampled(at + 3_000, 6_900, cpu=3_900, stack=2, asleep=False, **(other if not number else {}))
+        trace.sampled(at + 3_000, 6_900, cpu=cpu, stack=2, asleep=False, **(other if not number else {}))
     return trace
 
 
@@ -480,3 +480,12 @@ def test_a_wait_in_another_call_is_no_read(analyze):
     report = analyze(waits_in("answer.fetch()"))
     assert not report.host_reads
     assert report.verdict.bound != "sync"
+
+
+@pytest.mark.parametrize("cpu", [3_900, 1_900])
+def test_a_wait_for_an_array_ends_when_the_device_is_done(read, cpu):
+    """The next sample found the thread off the CPU for 2 ms more: that was in what it did afterwards."""
+    columns = read(waits_in("np.asarray(logits)", cpu=cpu)).breakdown.parts
+    parts = {name: float(column.mean()) / 1e9 for name, column in columns.items()}
+    assert parts["device_to_host_sync"] == pytest.approx(0, abs=0.1)
+    assert parts["host:python"] == pytest.approx(3.9, abs=0.3)

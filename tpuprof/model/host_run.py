@@ -38,6 +38,7 @@ from tpuprof.model.host.activity import (
     read_host,
     with_lock_after_waits,
 )
+from tpuprof.model.host.after_reads import without_idle_waits
 from tpuprof.model.host.eager_causes import with_upload_causes
 from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
@@ -167,7 +168,8 @@ def _analyzed(
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
     steps, compiles, history = _steps(host, words, driver, devices, activity, history, _trains(protos))
-    activity = with_lock_after_waits(activity, driver, [each.busy for each in devices])
+    busy = [each.busy for each in devices]
+    activity = without_idle_waits(with_lock_after_waits(activity, driver, busy), busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
     fields = _of_devices(devices, steps, protos, parameter_names)
