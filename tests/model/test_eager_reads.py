@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import TraceBuilder
+from tpuprof.model.steps.from_cuts import MOST_TIME_FROM_SHARE
 
 ITERATION = 1_000
 
@@ -63,3 +64,24 @@ def test_ops_that_repeat_between_two_reads_may_be_several_steps(read, word, conf
 )
 def test_two_reads_are_no_steps(read, count, method):
     assert read(generating(["abc."] * count)).steps.method == method
+
+
+@pytest.mark.parametrize(
+    ("more", "width"),
+    [(MOST_TIME_FROM_SHARE - 0.1, "one read of a value"), (MOST_TIME_FROM_SHARE + 0.1, "a step is 8 reads")],
+)
+def test_reads_of_one_kind_in_a_step_are_not_each_a_step_where_the_rest_takes_longer(read, more, width):
+    """Norms of seven gradients are read one by one; what comes before the first takes that share of the time."""
+    norms, step = 7 * 120, 120 * 7 / (1 - more)
+    trace = TraceBuilder()
+    main, run = trace.host().line("python"), trace.host().line("python ")
+    for number in range(8):
+        at = number * step
+        main.event("aten::linear", at, 40)
+        for norm in range(8):
+            at = number * step + step - norms + (norm - 1) * 120 if norm else at
+            main.event("aten::norm", at + 10, 40)
+            end = at + 70 if norm else number * step + step - norms - 50
+            main.event("tpuprof.host_read", end, 40, call="item", source="train.py:5")
+            run.event("ExecutionTask::Run", at + 40, 20)
+    assert read(trace).steps.note.startswith(width)

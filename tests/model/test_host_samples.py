@@ -25,6 +25,7 @@ ADAM = "step (/venv/lib/python3.11/site-packages/torch/optim/adam.py:9)"
 SAVE = "save (/venv/lib/python3.11/site-packages/torch/serialization.py:9)"
 DYNAMO = "_compile (/venv/lib/python3.11/site-packages/torch/_dynamo/convert_frame.py:9)"
 BRIDGE = "/venv/lib/python3.11/site-packages/torch_xla/_dynamo/dynamo_bridge.py"
+JAX_COMPILES = "backend_compile_and_load (/venv/lib/python3.11/site-packages/jax/_src/compiler.py:9)"
 LOGGING = "emit (/usr/lib/python3.11/logging/__init__.py:9)"
 
 
@@ -112,6 +113,7 @@ def test_the_last_name_called(call, last):
             COMPILING,
         ),
         ("lock.acquire()", (TRAIN, DYNAMO), COMPILING),
+        ("backend.compile(module)", (TRAIN, JAX_COMPILES), COMPILING),
         ("_xla_warm_up_cache(args)", (TRAIN, f"extract_internal ({BRIDGE}:9)"), COMPILING),
         ("_run_cached_graph(hash, args)", (TRAIN, f"optimized_mod ({BRIDGE}:9)"), FRAMEWORK),
         (
@@ -172,6 +174,20 @@ def test_a_busy_machine_alone_is_no_wait_for_the_gil(read):
 def test_a_block_without_a_reason_is_a_wait(read):
     trace = step().sampled(0, 40_000, cpu=4_000, others=0, **stack("ext.fetch(x)"))
     assert parts_ms(read(trace))["host:wait"] == pytest.approx(36, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (DYNAMO, "torch.compile traces for it at /home/u/train.py:7 (fast(x))"),
+        (JAX_COMPILES, "The call that compiles is at /home/u/train.py:7 (fast(x))"),
+    ],
+)
+def test_the_call_that_makes_a_program_is_named(analyze, frame, said):
+    trace = step()
+    for row in range(4):
+        trace.sampled(10_000 * row, 10_000, stack=1, **stack("fast(x)", TRAIN, frame) if not row else {})
+    assert said in analyze(trace).verdict.sentence
 
 
 @pytest.mark.parametrize(("frame", "word"), [(DYNAMO, "compile"), (ADAM, "host")])

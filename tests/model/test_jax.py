@@ -297,6 +297,35 @@ def test_steps_that_hold_little_of_what_was_recorded_are_no_steps(analyze, edge)
     assert (most.steps.whole_capture, most.steps.count) == (False, 5)
 
 
+def behind_a_compile(took, event="", waited=0):
+    """Five whole steps of 1 ms behind a compile of so long (us) on the training thread, and something else of `waited`.
+
+    Where the compile has no event, because it began before the recording, samples show it.
+    """
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    frames = (
+        "<module> (/home/u/train.py:20);backend_compile_and_load (/v/site-packages/jax/_src/compiler.py:9)"
+    )
+    if event:
+        python.event(event, 0, took)
+    for number in range(10):
+        trace.sampled(took * number // 10, took // 10, frames="" if number else frames)
+    for number in range(6):
+        at = took + waited + number * 1000
+        python.event("PjitFunction(step)", at, 300)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 50, 900)
+    return trace
+
+
+@pytest.mark.parametrize("event", ["", "backend_compile"])
+@pytest.mark.parametrize(("waited", "found"), [(3_000, True), (9_000, False)])
+def test_a_compile_that_takes_longer_than_training_hides_no_step(analyze, event, waited, found):
+    report = analyze(behind_a_compile(30_000, event, waited))
+    assert report.steps.whole_capture is not found
+    assert report.verdict.bound == ("device" if found else "compile")
+
+
 def test_work_that_ends_while_the_profiler_stops_belongs_to_the_capture(analyze):
     trace = after_a_slow_start(calls=2)
     trace.plane("/device:GPU:0").line("Stream #2").event("gemm_fusion_dot.kd", 12_010, 500)
@@ -415,3 +444,48 @@ def test_calls_that_hold_the_device_s_work_are_the_steps(analyze):
     report = analyze(called_ahead(run_us=50))
     assert report.steps.method == "inferred from calls of jitted functions"
     assert report.steps.median_ms == pytest.approx(0.05, rel=0.1)
+
+
+def waits_in(call, steps=8, cpu=3_900):
+    """Steps of 10 ms: the device works for 6 ms while the thread waits in that call, as samples show; then it computes."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    words = {
+        "frames": "<module> (/home/u/train.py:7)",
+        "call": call,
+        "source": "/home/u/train.py:7",
+        "user_call": call,
+    }
+    other = {**words, "frames": "<module> (/home/u/train.py:8)", "call": "", "source": "/home/u/train.py:8"}
+    for number in range(steps + 1):
+        at = number * 10_000
+        python.event("PjitFunction(step)", at, 300)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 50, 5_950)
+        trace.sampled(at, 3_000, cpu=300, stack=1, asleep=True, **(words if not number else {}))
+        trace.sampled(at + 3_000, 6_900, cpu=cpu, stack=2, asleep=False, **(other if not number else {}))
+    return trace
+
+
+@pytest.mark.parametrize("call", ["np.asarray(logits)", "numpy.array(logits)"])
+def test_a_wait_for_an_array_in_numpy_is_a_read(analyze, call):
+    """It leaves no event."""
+    report = analyze(waits_in(call))
+    (read,) = report.host_reads
+    assert (read.call, read.source, read.occurrences) == ("__array__", "/home/u/train.py:7", 8)
+    assert report.verdict.bound == "sync"
+    assert "a tensor turned into an array at /home/u/train.py:7" in report.verdict.sentence
+
+
+def test_a_wait_in_another_call_is_no_read(analyze):
+    report = analyze(waits_in("answer.fetch()"))
+    assert not report.host_reads
+    assert report.verdict.bound != "sync"
+
+
+@pytest.mark.parametrize("cpu", [3_900, 1_900])
+def test_a_wait_for_an_array_ends_when_the_device_is_done(read, cpu):
+    """The next sample found the thread off the CPU for 2 ms more: that was in what it did afterwards."""
+    columns = read(waits_in("np.asarray(logits)", cpu=cpu)).breakdown.parts
+    parts = {name: float(column.mean()) / 1e9 for name, column in columns.items()}
+    assert parts["device_to_host_sync"] == pytest.approx(0, abs=0.1)
+    assert parts["host:python"] == pytest.approx(3.9, abs=0.3)

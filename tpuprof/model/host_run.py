@@ -38,6 +38,7 @@ from tpuprof.model.host.activity import (
     read_host,
     with_lock_after_waits,
 )
+from tpuprof.model.host.after_reads import without_idle_waits
 from tpuprof.model.host.eager_causes import with_upload_causes
 from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
@@ -46,15 +47,15 @@ from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.python_calls import tracer_note
-from tpuprof.model.host.reads import HostRead, host_reads, implicit_reads, unexplained_reads
+from tpuprof.model.host.reads import HostRead, array_reads, host_reads, implicit_reads, unexplained_reads
 from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work
 from tpuprof.model.host.uploads import again_share
-from tpuprof.model.host.vocabulary import Vocabulary
-from tpuprof.model.intervals import Spans
+from tpuprof.model.host.vocabulary import Activity, Vocabulary
+from tpuprof.model.intervals import Spans, merge
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.backlog import with_backlog
@@ -166,8 +167,9 @@ def _analyzed(
     activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records))
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
-    steps, compiles, history = _steps(host, words, driver, devices, history, _trains(protos))
-    activity = with_lock_after_waits(activity, driver, [each.busy for each in devices])
+    steps, compiles, history = _steps(host, words, driver, devices, activity, history, _trains(protos))
+    busy = [each.busy for each in devices]
+    activity = without_idle_waits(with_lock_after_waits(activity, driver, busy), busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
     fields = _of_devices(devices, steps, protos, parameter_names)
@@ -215,11 +217,12 @@ def _steps(
     words: Vocabulary,
     driver: Track | None,
     devices: list[DeviceActivity],
+    activity: HostActivity,
     history: History,
     trains: Trains,
 ) -> tuple[Steps, list[Compile] | None, History]:
     """The steps, the compiles where they were needed to find them, and the history as the steps are numbered."""
-    recorded = recorded_of(host)
+    recorded = replace(recorded_of(host), compiling=_making(activity, words))
     steps = find_steps(driver, devices, words, recorded, trains)
     steps = steps if len(steps) else few_steps(driver, devices, recorded, host_alone=words.eager)
     steps = steps if devices else with_backlog(steps, host, driver, words)
@@ -228,6 +231,16 @@ def _steps(
         return steps, None, history
     steps, compiles = without_one_off(steps, noted_compiles(host, words, steps, devices), history)
     return steps, compiles, history
+
+
+def _making(activity: HostActivity, words: Vocabulary) -> Spans:
+    """When the training thread makes programs: it compiles or, where calls are dispatched (JAX), traces them."""
+    compiling = activity.spans(Activity.COMPILE)
+    return (
+        merge(compiling, activity.spans(Activity.TRACING))
+        if words.building is Activity.DISPATCH
+        else compiling
+    )
 
 
 def _compiles(
@@ -273,12 +286,14 @@ def _of_host(
     reading = [driver, *autograd_threads(host)] if driver else []
     lowered = none_fell_back(history.records)
     implicit = implicit_reads(driver, words, steps, activity.samples) if lowered else []
+    blocked = activity.spans(Activity.DEVICE_TO_HOST_SYNC)
+    unmarked = array_reads(activity.samples, blocked, steps) if words.framework == "jax" else []
     return {
         "read_graphs": read_graphs(reading, words, steps, devices, protos),
         "tracing": split_tracing(host, driver, words, activity, steps, devices),
         "input": read_input(host, driver, words, activity, steps, devices),
         "host_reads": host_reads(
-            driver, words, steps, autograd_threads(host), implicit, activity.held_in_waits
+            driver, words, steps, autograd_threads(host), implicit, activity.held_in_waits, unmarked
         ),
         "named_events": find_named_events(host, words, driver),
         "graph_cuts": graph_cuts(driver, words, steps),

@@ -112,7 +112,8 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
     for name, (inside, open_inside) in annotated.items():
         seen = _seen_there(host.activity.user[name.removeprefix(USER_PREFIX)], samples)
         for at in np.flatnonzero((inside > 0) & (seen >= 0)).tolist():
-            _count(sums, (samples.stacks[int(seen[at])], name), int(inside[at]), int(open_inside[at]))
+            key = (samples.stacks[int(seen[at])], name)
+            _count(sums, key, int(inside[at]), int(open_inside[at]), seen=samples.was_looked_at(at))
     for number, kind in enumerate(KINDS):
         chosen = np.flatnonzero((samples.kind == number) & (samples.stack >= 0))
         if not len(chosen):
@@ -123,13 +124,14 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
         open_own = covered(subtract(intersect(spans, steps), busy), start[chosen], end[chosen])
         for row, at in enumerate(chosen.tolist()):
             stack = samples.stacks[int(samples.stack[at])]
-            _count(sums, (stack, name), int(own[row]), int(open_own[row]))
-            _count(sums, (stack, COMPILE), int(made[at]), int(open_made[at]))
+            looked = samples.was_looked_at(at)
+            _count(sums, (stack, name), int(own[row]), int(open_own[row]), seen=looked)
+            _count(sums, (stack, COMPILE), int(made[at]), int(open_made[at]), seen=looked)
             rest = int(total[at] - own[row] - made[at])
             open_rest = int(open_total[at] - open_own[row] - open_made[at])
             for inside, open_inside in annotated.values():
                 rest, open_rest = rest - int(inside[at]), open_rest - int(open_inside[at])
-            _count(sums, (stack, others[at]), rest, open_rest)
+            _count(sums, (stack, others[at]), rest, open_rest, seen=looked)
 
 
 def _looked_at(samples: HostSamples) -> Int64:
@@ -191,7 +193,8 @@ def _parts_at(host: HostRun, times: Int64) -> list[str]:
     return [names[max(row, 0)] for row in found.tolist()]
 
 
-def _count(sums: _Sums, key: tuple[Stack, str], total: int, exposed: int) -> None:
+def _count(sums: _Sums, key: tuple[Stack, str], total: int, exposed: int, *, seen: bool) -> None:
+    """Add a piece of time; it counts as a sample where the thread was looked at in it."""
     if total > 0:
         before = sums.get(key, (0, 0, 0))
-        sums[key] = (before[0] + max(exposed, 0), before[1] + max(total - exposed, 0), before[2] + 1)
+        sums[key] = (before[0] + max(exposed, 0), before[1] + max(total - exposed, 0), before[2] + seen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.host.handing_over import HandingOver
-from tpuprof.model.host.stacks import makes_program
+from tpuprof.model.host.stacks import JAX_COMPILER, makes_program
 from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.model.run import Run
 from tpuprof.model.run_facts import was_sampled
@@ -154,9 +154,12 @@ def _traced(load: StepTimes, stacks: list[HostStackRow]) -> str:
 
 
 def _made_anew(stacks: list[HostStackRow]) -> str:
-    """The line at which torch.compile makes programs, where it is seen to; empty elsewhere."""
-    where = where_of([row for row in stacks if any(map(makes_program, row.frames))], COMPILE)
-    return f" torch.compile traces for it at {where.text}." if where is not None else ""
+    """The line at which torch.compile or JAX makes programs, where it is seen to; empty elsewhere."""
+    rows = [row for row in stacks if any(map(makes_program, row.frames))]
+    where = where_of(rows, COMPILE)
+    jax = any(JAX_COMPILER in frame for row in rows for frame in row.frames)
+    who = "The call that compiles is" if jax else "torch.compile traces for it"
+    return f" {who} at {where.text}." if where is not None else ""
 
 
 def _in_annotation(part: str, load: StepTimes, stacks: list[HostStackRow]) -> str:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.device.cpu import RUNTIME_THREADS, own_programs
+from tpuprof.model.host.array_waits import waits_for_arrays
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host.blocking_waits import (
     long_ends,
@@ -303,6 +304,10 @@ def _explain(
     loaded = intersect(subtract(unknown, times_of(driver, GRAPH_CUT)), loading(samples, training))
     by_activity[Activity.INPUT_WAIT] = merge(by_activity[Activity.INPUT_WAIT], loaded)
     building, kinds, rest = refine(samples, subtract(unknown, loaded))
+    if vocabulary.framework == "jax" and "wait" in kinds:
+        arrays = intersect(kinds["wait"], waits_for_arrays(samples))
+        kinds["wait"] = subtract(kinds["wait"], arrays)
+        by_activity[Activity.DEVICE_TO_HOST_SYNC] = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], arrays)
     making = kinds.pop(COMPILING, EMPTY)
     by_activity[Activity.COMPILE] = merge(by_activity[Activity.COMPILE], making)
     shown = [_counted_tracing(driver)] if residual == Activity.HOST_OTHER else []
@@ -325,7 +330,7 @@ def _explain(
     by_activity[vocabulary.building] = merge(by_activity[vocabulary.building], building)
     by_activity[Activity.HOST_NAMED] = merge(*kinds.values())
     by_activity[residual] = merge(by_activity.get(residual, EMPTY), rest)
-    return {HOST_PREFIX + kind: spans for kind, spans in kinds.items()}, samples
+    return {HOST_PREFIX + kind: spans for kind, spans in kinds.items() if len(spans.start)}, samples
 
 
 def _in_calls_alone(driver: Track, vocabulary: Vocabulary) -> Spans:

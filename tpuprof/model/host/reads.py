@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpuprof.model.host.array_waits import array_waits
 from tpuprof.model.host.aten_fallbacks import unasked_reads
 from tpuprof.model.host.blocking_waits import BLOCKING_SYNC, WAITS_ALONE, waits_by_reason
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, subtract, union
+from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import GRAPH_CUT, HOST_READ, READ_METHODS
@@ -67,18 +68,20 @@ def host_reads(
     autograd: Sequence[Track] = (),
     implicit: Sequence[HostRead] = (),
     held: Spans = EMPTY,
+    unmarked: Sequence[HostRead] = (),
 ) -> list[HostRead]:
     """Reads of the training thread and of autograd's inside steps, those that block longest first.
 
     `implicit` are those that no call of the program asks for: known as such, they are not listed as transfers. `held`
-    is when a wait for the device was over and only Python's lock was waited for: it counts for no read.
+    is when a wait for the device was over and only Python's lock was waited for: it counts for no read. `unmarked`
+    are those that samples alone show.
     """
     if driver is None or not len(steps):
         return []
     explicit = _reads_of(driver, vocabulary, steps, held)
     if implicit:
         explicit = [each for each in explicit if each.call in CALLS]
-    found = [*explicit, *implicit, *_waits(driver, steps)]
+    found = [*explicit, *implicit, *unmarked, *_waits(driver, steps)]
     # A transfer of autograd's thread that is no read of the program fetches the inputs of an op that runs on the CPU.
     marked = (track for track in autograd if HOST_READ in track.plane.events.names)
     found += (
@@ -100,6 +103,24 @@ def implicit_reads(
     for row in rows.tolist():
         groups.setdefault(_seen_at(samples, int(driver.start[row])), []).append(row)
     return [_read(driver, (IMPLICIT, source), np.array(each, np.int64)) for source, each in groups.items()]
+
+
+def array_reads(samples: HostSamples | None, reading: Spans, steps: Steps) -> list[HostRead]:
+    """Those waits by line; as many as steps that hold one. `reading` is when the thread reads values."""
+    if samples is None or not len(steps):
+        return []
+    chosen = np.flatnonzero(array_waits(samples))
+    by_source: dict[str, list[int]] = {}
+    for row in chosen.tolist():
+        by_source.setdefault(samples.stacks[int(samples.stack[row])].source, []).append(row)
+    found = []
+    for source, rows in by_source.items():
+        spans = union(samples.start[rows], samples.end[rows])
+        held = covered(spans, steps.start, steps.end)
+        blocked = int(covered(reading, samples.start[rows], samples.end[rows]).sum())
+        if held.any() and blocked:
+            found.append(HostRead("__array__", source, int((held > 0).sum()), min(blocked, int(held.sum()))))
+    return found
 
 
 def _seen_at(samples: HostSamples | None, at: int) -> str:

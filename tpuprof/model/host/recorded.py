@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from tpuprof.model.host.vocabulary import FOLDER, NameSet
-from tpuprof.model.intervals import Int64
+from tpuprof.model.intervals import EMPTY, Int64, Spans, covered
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import SAMPLE
 from tpuprof.records import record
@@ -25,11 +25,24 @@ class Recorded:
     """The time that a trace shows of the program (ps); None at an end where no event of the profiler bounds it.
 
     `sampled` is the time of the first and of the last sample of the training thread; None where there is none.
+    `compiling` is when the training thread made programs, as far as that is known.
     """
 
     begin: int | None = None
     end: int | None = None
     sampled: tuple[int, int] | None = None
+    compiling: Spans = EMPTY
+
+    def holds(self, begins: Int64, ends: Int64, first: int, last: int) -> float:
+        """The share of a time (ps) that spans of it hold, or of what nothing compiles in, whichever is more.
+
+        A program that trains for a second may compile for longer: its steps are what there is beside that.
+        """
+        total, inside = last - first, int((ends - begins).sum())
+        made = int(covered(self.compiling, np.array([first]), np.array([last]))[0])
+        made_inside = int(covered(self.compiling, begins, ends).sum())
+        quiet = (inside - made_inside) / max(total - made, 1)
+        return max(inside / max(total, 1), quiet if inside > made_inside else 0.0)
 
     def extent(self, driver: Track) -> tuple[int, int]:
         """From the first to the last event or sample of a thread, without what the profiler does (ps)."""

@@ -23,7 +23,8 @@ from tpuprof.model.host.op_cost import (
 from tpuprof.model.host.sample_events import BLOCKING, TRACING_FROM_SHARE, cuts_of, samples_of, times_of
 from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 from tpuprof.model.host.still_lines import line_of, still_lines
-from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
+from tpuprof.model.host.unseen_gaps import told_by_others
+from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import HOLDER, HOST_READ, NAMELESS, SAMPLE, SET_LAST, UPLOAD
 from tpuprof.records import record
@@ -79,6 +80,12 @@ class HostSamples:
     # where that is unknown.
     taken: Int64 = field(default_factory=lambda: EMPTY.start)
     seen: Int64 = field(default_factory=lambda: EMPTY.start)
+    # Which of the pieces the samples there show; the others are what looks in other gaps show. None: all.
+    looked: Bool | None = None
+
+    def was_looked_at(self, piece: int) -> bool:
+        """Whether a sample in the piece itself shows it."""
+        return self.looked is None or bool(self.looked[piece])
 
     def spans(self, kind: str) -> Spans:
         """When the thread was at that kind of work."""
@@ -128,8 +135,29 @@ def read_samples(
                 calls = times_of(driver, HOST_READ, UPLOAD)
                 for each in samples:
                     each.in_call = each.family == PLAIN and _inside(calls, each.at - each.late)
-            return _pieces(samples, stacks, counts_ops=unexplained is None)
+            found = _pieces(samples, stacks, counts_ops=unexplained is None)
+            if unexplained is None or driver is None:
+                return found
+            return _with_unseen_gaps(found, samples, driver, unexplained)
     return None
+
+
+def _with_unseen_gaps(
+    found: HostSamples, samples: list[Sample], driver: Track, unexplained: Spans
+) -> HostSamples:
+    """The same, with gaps between calls that nobody looked into as the other gaps between these calls are."""
+    columns = (found.start, found.end, found.kind, found.stack)
+    pieces = [
+        (at, until, KINDS[kind], stack)
+        for at, until, kind, stack in zip(*(each.tolist() for each in columns), strict=True)
+    ]
+    kept, told = told_by_others(pieces, samples, driver, unexplained, frozenset({GIL, COMPILING}))
+    rows = sorted([(*each, True) for each in kept] + [(*each, False) for each in told])
+    made = np.array(
+        [(at, until, KINDS.index(kind), stack, own) for at, until, kind, stack, own in rows], np.int64
+    )
+    start, end, kind, stack, own = made.reshape(-1, 5).T
+    return replace(found, start=start, end=end, kind=kind, stack=stack, looked=own.astype(np.bool_))
 
 
 def _most_held(held: dict[int, int], stacks: list[Stack]) -> Stack | None:

@@ -8,7 +8,7 @@ from tpuprof.own_events import is_generated
 from tpuprof.records import record
 
 SLEEP, IO, LOCK, FRAMEWORK, PLAIN = "sleep", "io", "lock", "framework", "plain"
-# torch.compile makes a program.
+# torch.compile, or JAX, makes a program.
 COMPILING = "compile"
 # Last names of calls that block, as in `time.sleep(1)` or `self.stream.flush()`.
 _CALLS = {
@@ -60,8 +60,11 @@ _NOT_TRACING = (
     "/torch/distributed/",
 )
 # Files of torch.compile that are on the stack only while it makes a program: dynamo's, and torch_xla's bridge to it,
-# whose function that runs a program is another one.
+# whose function that runs a program is another one. JAX's, from which XLA compiles: a compile that began before the
+# recording left no event.
+JAX_COMPILER = "/jax/_src/compiler.py"
 _MAKES_PROGRAMS = (
+    JAX_COMPILER,
     "/torch/_dynamo/convert_frame.py",
     "/torch/_dynamo/symbolic_convert.py",
     "/torch/_dynamo/output_graph.py",
@@ -171,7 +174,7 @@ def _call(text: str) -> tuple[str, str, str]:
 
 
 def makes_program(frame: str) -> bool:
-    """Whether a frame is of torch.compile as it makes a program: it traces for it, and nothing runs meanwhile."""
+    """Whether a frame is of torch.compile or JAX as it makes a program: nothing else runs meanwhile."""
     if _BRIDGE in frame:
         return not frame.startswith(_RUNS_PROGRAM)
     return any(path in frame for path in _MAKES_PROGRAMS)

@@ -63,7 +63,7 @@ def _steps(found: Repetition, driver: Track, rows: Int64, recorded: Recorded) ->
     begins, ends = begins[whole], ends[whole]
     # Calls repeat in the first moments of a program too, when it makes its parameters.
     first, last = recorded.extent(driver)
-    if int((ends - begins).sum()) < COVERS_FROM_SHARE * (last - first):
+    if recorded.holds(begins, ends, first, last) < COVERS_FROM_SHARE:
         return None
     calls = counted(found.width, "call")
     named = _named(driver, found)

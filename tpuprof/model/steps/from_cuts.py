@@ -48,6 +48,10 @@ _WORDS = {
 # per batch, and a value that is logged every few batches. A judgement: micro-batches with an update of their own are
 # told apart from it only up to this many per step.
 MOST_READS_FROM_SHARE = 0.8
+# Share of the time between reads that is before those of one graph, from which each of them may be a step: where the
+# norms of parameters are read one by one, the forward and backward pass is before one of fourteen reads. A judgement:
+# what is less than half of the time is not what steps are made of.
+MOST_TIME_FROM_SHARE = 0.5
 
 
 def cut_steps(cuts: Cuts | None, markers: Markers | None) -> Steps | None:
@@ -74,8 +78,9 @@ def _steps_of(cuts: Cuts | None, markers: Markers | None, source: StepSource) ->
     rows = np.flatnonzero(training)
     if len(rows) + int(opened is not None) < MIN_REPEATS:
         return _markers_alone(markers)
-    first, until, confidence, note = _grouped(cuts.graph[rows], source)
     starts = np.concatenate(([opened if opened is not None else -1], cuts.end[:-1]))
+    took = np.where(starts >= 0, cuts.end - starts, 0)
+    first, until, confidence, note = _grouped(cuts.graph[rows], took[rows], source)
     begin, end = starts[rows[first]], cuts.end[rows[until - 1]]
     begin, end = begin[begin >= 0], end[begin >= 0]
     steps = Steps(source, confidence, _numbers(begin, markers), begin, end, note)
@@ -107,13 +112,16 @@ def _training(cuts: Cuts) -> Bool:
     return ~beside
 
 
-def _grouped(graph: Int64, source: StepSource) -> tuple[Int64, Int64, str, str]:
-    """The first cut of each step and the one after its last, confidence and note."""
+def _grouped(graph: Int64, took: Int64, source: StepSource) -> tuple[Int64, Int64, str, str]:
+    """The first cut of each step and the one after its last, confidence and note.
+
+    `took` is how long each was after the one before (ps).
+    """
     every, words = np.arange(len(graph)), _WORDS[source]
     one = words.one
     if (graph == UNKNOWN).any() or len(ascending_distinct(graph)) == 1:
         return every, every + 1, MEDIUM, f"{one}; {_MARK}"
-    if source is not StepSource.CUTS and (most := _most_reads(graph)) is not None:
+    if source is not StepSource.CUTS and (most := _most_reads(graph, took)) is not None:
         first, until = np.append(0, most[:-1] + 1), most + 1
         others = format_share(1 - len(most) / len(graph))
         return first, until, MEDIUM, f"{one}, where it {words.usual}; {others} {words.odd}; {_MARK}"
@@ -133,12 +141,15 @@ def _grouped(graph: Int64, source: StepSource) -> tuple[Int64, Int64, str, str]:
     return found.first, found.until, MEDIUM, note
 
 
-def _most_reads(graph: Int64) -> Int64 | None:
-    """Rows of the reads that run one and the same graph, where that is the graph of most reads."""
+def _most_reads(graph: Int64, took: Int64) -> Int64 | None:
+    """Rows of the reads that run one and the same graph, where that is the graph of most reads, and takes most time."""
     graphs, counts = np.unique(graph, return_counts=True)
     if counts.max() < MOST_READS_FROM_SHARE * len(graph):
         return None
-    return np.flatnonzero(graph == graphs[int(counts.argmax())])
+    most = graph == graphs[int(counts.argmax())]
+    if took[most].sum() < MOST_TIME_FROM_SHARE * took.sum():
+        return None
+    return np.flatnonzero(most)
 
 
 def _numbers(begin: Int64, markers: Markers | None) -> Int64:

@@ -42,7 +42,7 @@ def one_function_steps(driver: Track, rows: Int64, recorded: Recorded) -> Steps 
     ends = np.where(interrupted, until[own], np.append(start, until[-1])[follow])
     whole = whole_steps(begins, ends, (follow < len(rows)) & ~interrupted)
     phases = _phases(driver, rows, own, follow, interrupted & (follow < len(rows)), whole)
-    if int((ends - begins)[whole].sum()) < COVERS_FROM_SHARE * (int(until[-1]) - int(start[0])):
+    if recorded.holds(begins[whole], ends[whole], int(start[0]), int(until[-1])) < COVERS_FROM_SHARE:
         return None
     function = function_of(driver, label)
     note = (

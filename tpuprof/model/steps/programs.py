@@ -71,7 +71,7 @@ def runs_on_cpu(device: DeviceActivity, recorded: Recorded) -> Calls | None:
     functions[len(functions)] = NAMELESS
     functions = {row: name for row, name in functions.items() if (label == row).any()}
     bounds = recorded.around(int(start[0]), int(end[-1]))
-    return Calls(label, start, end, functions, *bounds, source=StepSource.PROGRAMS)
+    return Calls(label, start, end, functions, *bounds, source=StepSource.PROGRAMS, recorded=recorded)
 
 
 def _by_last_op(device: DeviceActivity) -> Int64:
@@ -127,7 +127,7 @@ def _repeated(
     whole = whole_steps(begins, ends, follows)
     begins, ends = begins[whole], ends[whole]
     first, last = recorded.around(int(begins[0]), int(ends[-1]))
-    if int((ends - begins).sum()) < COVERS_FROM_SHARE * (last - first):
+    if recorded.holds(begins, ends, first, last) < COVERS_FROM_SHARE:
         return None
     programs = "program" if found.width == 1 else "programs"
     note = (

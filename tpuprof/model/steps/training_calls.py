@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
-from tpuprof.model.host.recorded import Recorded
+from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps.phase import OTHER_CALLS, Phase
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
@@ -45,6 +45,7 @@ class Calls:
     first: int
     last: int
     source: StepSource = StepSource.CALLS
+    recorded: Recorded = ALL
 
     @property
     def until(self) -> Int64:
@@ -56,7 +57,9 @@ def calls_of(driver: Track, rows: Int64, recorded: Recorded) -> Calls:
     """Calls in the given rows of a host thread."""
     labels = driver.name_row[rows]
     functions = {int(label): function_of(driver, int(label)) for label in np.unique(labels)}
-    return Calls(labels, driver.start[rows], driver.end[rows], functions, *recorded.extent(driver))
+    return Calls(
+        labels, driver.start[rows], driver.end[rows], functions, *recorded.extent(driver), recorded=recorded
+    )
 
 
 def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> Steps | None:
@@ -127,8 +130,9 @@ def _steps(calls: Calls, chosen: Int64, found: Repetition, extra: Int64, names: 
     phases = tuple(
         _phase(calls, own, int(before[number])) for number, own in runs.items() if follow[number] < len(start)
     )
-    covered = int((ends - begins)[whole].sum()) + sum(each.end - each.start for each in phases)
-    if covered < COVERS_FROM_SHARE * (calls.last - calls.first):
+    held = np.append(begins[whole], [each.start for each in phases]).astype(np.int64)
+    until = np.append(ends[whole], [each.end for each in phases]).astype(np.int64)
+    if calls.recorded.holds(held, until, calls.first, calls.last) < COVERS_FROM_SHARE:
         return None
     one = f"one call of {names[0]}" if found.width == 1 else f"one round of calls of {', '.join(names)}"
     note = (
