@@ -135,6 +135,7 @@ def test_a_replay_that_gains_little_does_not_decide_alone(ceiling, status):
     from tpuprof.rules.runner import _finding
 
     class Pricing:
+        slowed_by_tools = False
         step_ms, sees_device, disturbed_share = 100.0, True, 0.0
 
         def savings(self, price):
