@@ -12,6 +12,7 @@ from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.capture import python_tools as module
 from tpuprof.capture.python_tools import python_tools
+from tpuprof.model.python_tools import said_with_the_verdict
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +100,21 @@ def test_a_framework_that_answers_with_an_error_is_no_tool(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "jax", SimpleNamespace())
     assert python_tools() == []
+
+
+@pytest.mark.parametrize(
+    ("tools", "word", "said"),
+    [
+        (["pdb"], "tracing", " pdb was on, which slows the host"),
+        (["pdb", "tracemalloc"], "sync", " pdb and tracemalloc were on, which slow the host"),
+        (["pdb"], "device", ""),
+        ([], "tracing", ""),
+        (None, "tracing", ""),
+    ],
+)
+def test_the_verdict_says_so_where_a_tool_can_make_it(tools, word, said):
+    sentence = said_with_the_verdict({"capture": {"python_tools": tools}}, word)
+    assert sentence.startswith(said) and bool(sentence) == bool(said)
 
 
 PROGRAM = """

@@ -13,12 +13,13 @@ import zipfile
 import pytest
 
 from tests.report import planted, reports
+from tests.report.one_by_one import redact_hlo, redact_xspace
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.report.schema import OpRow
 from tpuprof.share import redact, sensitive
 from tpuprof.share.command_line import without_secrets
 from tpuprof.share.redact import Redactor
-from tpuprof.share.redact_proto import blot, redact_hlo, redact_xspace
+from tpuprof.share.redact_proto import blot
 from tpuprof.share.redacted_report import redactor_for
 
 

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.report import planted
+from tests.report.one_by_one import redact_hlo, redact_xspace
 from tpuprof.decode import hlo_pb2, xplane_pb2
 from tpuprof.share import redact_proto
 from tpuprof.share.redact import Redactor
-from tpuprof.share.redact_proto import redact_hlo, redact_xspace
 
 pytest.importorskip("tpuprof.share._wire", reason="the native modules are not built")
 

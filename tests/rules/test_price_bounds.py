@@ -126,6 +126,25 @@ def test_a_price_is_sure_of_no_more_than_other_evidence_leaves():
         assert (saved.low, saved.high) == (low, 40.0)
 
 
+@pytest.mark.parametrize(
+    ("found", "confidence"),
+    [({"python_tools": ["pdb"]}, "medium"), ({"python_tools": []}, "high"), ({}, "high")],
+)
+@pytest.mark.parametrize(("category", "of_the_host"), [("tracing", True), ("host", True), ("compute", False)])
+def test_what_a_debugging_tool_slows_has_no_sure_price(found, confidence, category, of_the_host):
+    (finding,) = run_rules(given(steps=[step(100.0, tracing=50.0)], **found), [made_up(category)])
+    assert finding.confidence == (confidence if of_the_host else "high")
+
+
+def made_up(category):
+    """A rule that is sure of its price."""
+    evidence, price = [Evidence("it")], Price(savings=Savings(10.0, 20.0, "measured"))
+    return Rule(
+        "made", category, "preview", "good", "bad", False, Page(""),
+        lambda _: failed(0.5, evidence, price=price, confidence="high"), __name__,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(("ceiling", "status"), [(None, "passed"), (0.09, "passed"), (0.11, "failed")])
 def test_a_replay_that_gains_little_does_not_decide_alone(ceiling, status):
     """Where other evidence allows for more, the finding stays, with the range between the two and low confidence."""

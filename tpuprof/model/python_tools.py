@@ -25,7 +25,8 @@ def said_with_the_verdict(info: dict[str, Any], word: str) -> str:
     tools = python_tools(info)
     if not tools or word not in _MADE_BY_TOOLS:
         return ""
+    slows, without = ("slows", "it") if len(tools) == 1 else ("slow", "them")
     return (
-        f" {said_of_tools(tools)}, which slows the host: how long it takes without is unknown. Capture again without "
-        "it before you change anything else."
+        f" {said_of_tools(tools)}, which {slows} the host: how long it takes without is unknown. Capture again without "
+        f"{without} before you change anything else."
     )

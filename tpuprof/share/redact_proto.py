@@ -38,32 +38,6 @@ class Replacing(Protocol):
         """Count what was replaced in a text that was met so many times more."""
 
 
-class OneByOne:
-    """Replaces as a function of one text does."""
-
-    def __init__(self, text: Text) -> None:
-        self.text = text
-
-    def texts(self, texts: Sequence[str]) -> list[str]:
-        """Each as `text` gives it."""
-        return [self.text(each) for each in texts]
-
-    def again(self, text: str, times: int) -> None:
-        """As if it were called once more for each."""
-        for _ in range(times):
-            self.text(text)
-
-
-def redact_xspace(data: bytes, text: Text) -> bytes:
-    """A serialized XSpace, its embedded HLO programs included, with every text passed through `text`."""
-    return MessageRedaction(OneByOne(text)).xspace(data)
-
-
-def redact_hlo(data: bytes, text: Text) -> bytes:
-    """A serialized HloProto with every text passed through `text`."""
-    return MessageRedaction(OneByOne(text)).hlo(data)
-
-
 class MessageRedaction:
     """One redaction of any number of messages: a text that several of them hold is replaced once.
 

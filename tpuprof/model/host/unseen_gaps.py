@@ -7,7 +7,7 @@ of them: those of all gaps between the same two calls tell together what each of
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 
 import numpy as np
@@ -140,13 +140,9 @@ def _unseen(
 def _within(pieces: list[Piece], start: int, end: int) -> list[Piece]:
     """The pieces that reach into a span; they come in order and do not overlap."""
     row = max(bisect_right(pieces, (start,)) - 1, 0)
-    found = []
-    for piece in pieces[row:]:
-        if piece[0] >= end:
-            break
-        if piece[1] > start:
-            found.append(piece)
-    return found
+    # By number: a slice up to the end would copy all that follows, for each of the spans that are asked for.
+    until = bisect_left(pieces, (end,), row)
+    return [piece for piece in pieces[row:until] if piece[1] > start]
 
 
 def _in_turn(looks: list[_Look], number: int) -> list[_Look]:

@@ -46,6 +46,7 @@ is not, either.
 from __future__ import annotations
 
 from tpuprof import parts as part
+from tpuprof.model.host.sample_events import BLOCKING
 from tpuprof.model.python_tools import said_of_tools
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, passed, rule
@@ -56,7 +57,8 @@ from tpuprof.signals import Signals
 _SLOWED = (part.TRACING, part.DISPATCH, part.HOST_OTHER, part.HOST_SYNC, part.INPUT_WAIT, part.UNKNOWN)
 # Tools that give the device more to do as well: any part of the step may be theirs.
 _CHECKS = ("torch.autograd.set_detect_anomaly", "jax_")
-_WAITS = tuple(part.HOST_PREFIX + each for each in ("sleep", "io", "lock"))
+CHECKED = "; results are checked on the device as well"
+_WAITS = tuple(part.HOST_PREFIX + each for each in BLOCKING)
 
 
 @rule(
@@ -78,9 +80,8 @@ def check(signals: Signals) -> Outcome:
     evidence.append(Evidence("time in which the device waits for what it may slow", slowed, "ms per step"))
     if share < FAILS_FROM_SHARE:
         return passed(evidence, title="A debugging tool was on, and the device hardly waits for the host")
-    title = (
-        f"{said_of_tools(tools)}, which slows the host{' and has the device check results' if checks else ''}"
-    )
+    does = "slows the host" if len(tools) == 1 else "slow the host"
+    title = f"{said_of_tools(tools)}, which {does}{CHECKED if checks else ''}"
     reason = (
         "it cannot be priced: no step ran without it. Prices of what the host does hold for a run with it"
     )
