@@ -107,6 +107,7 @@ def test_a_framework_that_answers_with_an_error_is_no_tool(monkeypatch):
     [
         (["pdb"], "tracing", " pdb was on, which slows the host"),
         (["pdb", "tracemalloc"], "sync", " pdb and tracemalloc were on, which slow the host"),
+        (["jax_check_tracer_leaks"], "compile", " jax_check_tracer_leaks was on, which slows the host"),
         (["pdb"], "device", ""),
         ([], "tracing", ""),
         (None, "tracing", ""),

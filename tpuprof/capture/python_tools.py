@@ -23,8 +23,14 @@ _TOOLS = {
     "trace": "trace",
     "yappi": "yappi",
 }
-# Settings of `jax.config` that check each op's result, or run each op by itself.
-_JAX_SETTINGS = ("jax_debug_nans", "jax_debug_infs", "jax_disable_jit", "jax_enable_checks")
+# Settings of `jax.config` that check each op's result, run each op by itself, or trace and compile again in each step.
+_JAX_SETTINGS = (
+    "jax_debug_nans",
+    "jax_debug_infs",
+    "jax_disable_jit",
+    "jax_enable_checks",
+    "jax_check_tracer_leaks",
+)
 # Ids of tools that `sys.monitoring` knows (Python 3.12 and later).
 _MONITORS = 6
 # Values of PYTHONMALLOC that check each piece of memory.

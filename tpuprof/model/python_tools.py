@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-# Words of the verdict that such a tool can make: it slows the host's work, or has each result checked.
-_MADE_BY_TOOLS = ("tracing", "dispatch", "host", "input", "sync", "annotation", "undecided")
+# Words of the verdict that such a tool can make: it slows the host's work, has each result checked, or lets nothing
+# that was compiled be used again.
+_MADE_BY_TOOLS = ("tracing", "dispatch", "host", "input", "sync", "compile", "annotation", "undecided")
 
 
 def python_tools(info: dict[str, Any]) -> list[str] | None:

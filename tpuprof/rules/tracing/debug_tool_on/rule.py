@@ -27,8 +27,9 @@ Train without the tool, as with PyTorch/XLA: what it slows in eager mode is each
 
 ## How to fix in JAX
 
-Train without the tool. `jax_debug_nans`, `jax_debug_infs`, `jax_disable_jit` and `jax_enable_checks` are settings of
-`jax.config`, and variables of the same names in capitals (`JAX_DEBUG_NANS`).
+Train without the tool. `jax_debug_nans`, `jax_debug_infs`, `jax_disable_jit`, `jax_enable_checks` and
+`jax_check_tracer_leaks` are settings of `jax.config`, and variables of the same names in capitals (`JAX_DEBUG_NANS`).
+The last one has each call traced, and some of them compiled, again.
 
 ## Limits and false positives
 
@@ -55,8 +56,9 @@ from tpuprof.signals import Signals
 
 # What the host does that such a tool makes longer; of `host:` parts those that wait are left out.
 _SLOWED = (part.TRACING, part.DISPATCH, part.HOST_OTHER, part.HOST_SYNC, part.INPUT_WAIT, part.UNKNOWN)
-# Tools that give the device more to do as well: any part of the step may be theirs.
-_CHECKS = ("torch.autograd.set_detect_anomaly", "jax_")
+# Tools that check results on the device, and those of which any part of the step may be.
+_CHECKS = ("torch.autograd.set_detect_anomaly", "jax_debug_")
+_ANY_PART = (*_CHECKS, "jax_")
 CHECKED = "; results are checked on the device as well"
 _WAITS = tuple(part.HOST_PREFIX + each for each in BLOCKING)
 
@@ -75,7 +77,7 @@ def check(signals: Signals) -> Outcome:
     parts = signals.steps.mean_parts()
     slowed = sum(ms for name, ms in parts.items() if name in _SLOWED or _is_python(name))
     checks = any(each.startswith(_CHECKS) for each in tools)
-    share = 1.0 if checks else slowed / signals.step_ms
+    share = 1.0 if any(each.startswith(_ANY_PART) for each in tools) else slowed / signals.step_ms
     evidence = [Evidence(f"{each} was on when the capture began") for each in tools]
     evidence.append(Evidence("time in which the device waits for what it may slow", slowed, "ms per step"))
     if share < FAILS_FROM_SHARE:
