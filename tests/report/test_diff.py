@@ -65,6 +65,17 @@ def test_a_change_too_small_to_trust_is_none(device, threshold):
     assert outcome(threshold * 1.2) is Outcome.WORSE
 
 
+@pytest.mark.parametrize(("device", "share"), [("TPU v5p", "5 %"), ("CPU", "60 %")])
+def test_a_certain_change_that_is_too_small_is_not_called_noise(device, share):
+    """The bounds beside the sentence exclude zero, so it says from which change on one counts, and why."""
+    threshold = MIN_CHANGE_CPU if device == "CPU" else MIN_CHANGE
+    comparison = diff(report(100, 1, device), report(100 * (1 + threshold * 0.8), 1, device))
+    assert comparison.steady.low > 0
+    assert comparison.sentence.startswith("No change that counts: ")
+    assert "Two runs of the same script can differ as much" in comparison.sentence
+    assert f"a change counts from {share} of the faster run's step on" in comparison.sentence
+
+
 def test_a_cured_finding_is_named_with_gain_and_prediction():
     comparison = diff(
         report(100, 1, findings=[reports.finding()]),

@@ -152,7 +152,7 @@ def _measured(base: Report, candidate: Report) -> Comparison:
     busy = threshold > least
     return Comparison(
         decision.outcome,
-        _sentence(decision, compiles, findings, differences, stretched(threshold) if busy else ""),
+        _sentence(decision, compiles, findings, differences, _too_small(decision, threshold, busy)),
         differences,
         median,
         mean,
@@ -192,11 +192,9 @@ def _sentence(
     compiles: CompileChange,
     findings: list[FindingChange],
     differences: list[Unlike],
-    busy: str,
+    too_small: str,
 ) -> str:
-    parts = [_head(decision, compiles)]
-    if busy and decision.outcome is Outcome.SAME and decision.change.beyond_noise:
-        parts.append(f"{busy}, so this says nothing.")
+    parts = [_head(decision, compiles), *([too_small] if too_small else [])]
     if compiles.outcome is not Outcome.SAME:
         parts.append(
             f"Compiles: {compiles.base} in {compiles.base_steps} steps, now {compiles.candidate} "
@@ -211,6 +209,16 @@ def _sentence(
     return " ".join(parts)
 
 
+def _too_small(decision: Decision, threshold: float, busy: bool) -> str:
+    """Why a change whose bounds exclude zero does not count, in a sentence; empty where there is no such change."""
+    if decision.outcome is not Outcome.SAME or not decision.change.beyond_noise:
+        return ""
+    if busy:
+        return f"{stretched(threshold)}, so this says nothing."
+    share = format_share(threshold)
+    return f"Two runs of the same script can differ as much: a change counts from {share} of the faster run's step on."
+
+
 def _head(decision: Decision, compiles: CompileChange) -> str:
     outcome, change = decision.outcome, decision.change
     times = f"{format_ms(change.base)} to {format_ms(change.candidate)} per step{_bounds(change)}"
@@ -218,7 +226,8 @@ def _head(decision: Decision, compiles: CompileChange) -> str:
         advice = "Capture more steps of both to know: `tpuprof capture --steps 20`"
         return f"Cannot be judged: {decision.by}. The estimate is {times}. {advice}."
     if outcome is Outcome.SAME:
-        return f"No difference beyond noise: {times}."
+        seen = "change that counts" if change.beyond_noise else "difference beyond noise"
+        return f"No {seen}: {times}."
     if decision.by == COMPILES and not change.beyond_noise:
         # A compile or two among a few steps: their number differs for certain, the mean step does not.
         return (
