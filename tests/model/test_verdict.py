@@ -176,6 +176,12 @@ def test_compiles_in_some_steps_are_no_share_of_each_step():
     assert "each step" not in text
 
 
+def test_one_step_without_a_compile_is_no_median():
+    text = compile_sentence([(100.0, 90.0), (100.0, 95.0), (10.0, 0.0)])
+    assert text.endswith("the one step without a compile took 10.0 ms.")
+    assert "median" not in text
+
+
 @pytest.mark.parametrize(("usual", "ahead"), [(0.99, True), (1.0, False)])
 def test_where_the_host_runs_ahead_its_own_step_is_not_what_a_step_takes(usual, ahead):
     text = compile_sentence([(100.0, 90.0), *[(usual, 0.0)] * 6], 1.0)

@@ -28,6 +28,8 @@ def compile_sentence(times: list[tuple[float, float]], busy: float = 0.0) -> str
     usual = statistics.median(without)
     # Where the host runs ahead, its step is over long before the device has done it: that is not what a step takes.
     takes = f"the median step without a compile takes {format_ms(usual)}"
+    if len(without) == 1:
+        takes = f"the one step without a compile took {format_ms(usual)}"
     if usual < busy:
         takes = f"the device works for {format_ms(busy)} per step, and the host runs ahead of it"
     return (
