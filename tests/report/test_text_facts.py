@@ -43,6 +43,17 @@ def test_loops_with_their_iterations(facts):
     assert forward.startswith("forward while.7: 4 iterations of ")
 
 
+@pytest.mark.parametrize(("times", "told"), [(1.0, False), (1.004, False), (1.25, True)])
+def test_a_loop_that_does_not_run_in_each_step_tells_how_often_it_ran(times, told):
+    """ "4 iterations of 1 ms, 3.2 ms per step" does not multiply otherwise."""
+    report = analyze_run(SAMPLES / "decoder_scan")
+    row = report.loops[0]
+    whole = sum(row.iteration_ms) / times
+    changed = replace(row, total_ms_per_step=whole, occurrences=13)
+    (line,) = (each for what, each in fact_lines(replace(report, loops=[changed])) if "Loops" in what)
+    assert ("; 13 executions in all captured steps" in line) is told
+
+
 def test_repeated_layers(facts):
     (line,) = facts("decoder_loop")["Loops and layers"]
     assert line.startswith("3 equal layers (layers.*) with 12 matrix multiplications each")

@@ -17,6 +17,8 @@ from tpuprof.units import counted, format_bytes, format_ms, format_share
 SHOWN = 3
 # Share of the step from which a line of the host's other work is named: below it, a sample or two say so. A judgement.
 LINE_FROM_STEP_SHARE = 0.01
+# From this many times its time per step on, a loop's iterations are longer than rounding explains (ratio).
+_ROUNDING = 1.005
 
 
 def fact_lines(report: Report) -> list[tuple[str, str]]:
@@ -25,7 +27,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Tracing", _tracing),
         ("Host", _host),
         ("Input", _inputs),
-        ("Loops and layers", lambda each: [_loop(row) for row in each.loops[:SHOWN]]),
+        ("Loops and layers", lambda each: [_loop(row) + _executions(row) for row in each.loops[:SHOWN]]),
         ("Compute", _compute),
         ("Memory", _memory),
         ("Pod", lambda each: pod_lines(each.pod)),
@@ -119,6 +121,14 @@ def _loop(row: LoopRow) -> str:
         return f"{name}: {total}; iterations {row.detail}"
     mean = sum(row.iteration_ms) / len(row.iteration_ms)
     return f"{name}: {row.trip_count} iterations of {format_ms(mean)}, {total}{_odd(row.outliers)}"
+
+
+def _executions(row: LoopRow) -> str:
+    """How often the loop ran, where its time per step is shorter than its iterations: it did not run in each step."""
+    whole = sum(row.iteration_ms or [])
+    if row.kind != "while" or row.total_ms_per_step is None or whole <= row.total_ms_per_step * _ROUNDING:
+        return ""
+    return f"; {counted(row.occurrences, 'execution')} in all captured steps"
 
 
 def _odd(iterations: list[int]) -> str:
