@@ -7,6 +7,7 @@ import pytest
 
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.outside_capture import (
+    COMPILES_TO_SHARE,
     SLOWER_FROM,
     STRETCHED_FROM,
     VERDICT_FROM,
@@ -35,7 +36,19 @@ def test_longer_steps_after_the_capture_are_said(ratio, said):
 
 
 def test_compiles_are_left_out():
-    assert not outside_capture(CAPTURED, after(10, compiling=60.0))
+    assert not outside_capture(CAPTURED, after(10, compiling=0.5))
+    assert outside_capture(CAPTURED, after(20, compiling=0.5))
+
+
+@pytest.mark.parametrize(
+    ("share", "known"), [(COMPILES_TO_SHARE - 0.01, True), (COMPILES_TO_SHARE, False), (1.0, False), (1.2, False)]
+)
+def test_where_nearly_all_time_after_the_capture_was_compiling_the_rest_is_unknown(share, known):
+    """Compiles in each step, where the clock of compiles counted as much as the steps took, or more."""
+    counted = AfterCapture(20, 20, 20, share * 2.0, 2.0, True)
+    found = outside_of(CAPTURED, counted)
+    assert (found is not None) is known
+    assert bool(stretched(CAPTURED * 20, CAPTURED * 0, counted)) is known
 
 
 @pytest.mark.parametrize("few", [None, after(100, MIN_STEPS_AFTER - 1)])

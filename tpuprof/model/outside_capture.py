@@ -26,7 +26,9 @@ BETWEEN_FROM = 0.25
 # capture shows (share): it then is at most half as much of the run. Between that and all of it lies what is unknown:
 # captured steps are slower by some hundredths themselves.
 SELDOM_FROM = 0.5
-
+# Share of the time after the capture that compiles may take for the rest to be known (share): compiles and steps are
+# timed by clocks of their own, and an error of 5 % in such compiles is 20 % of the rest. A judgement.
+COMPILES_TO_SHARE = 0.8
 
 # Phases of a run that come again and again between steps; a compile does once.
 _COMES_AGAIN = (EVALUATION, OTHER_CALLS, OTHER_GRAPHS)
@@ -56,15 +58,18 @@ class Outside:
 
 
 def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) -> Outside | None:
-    """The steps after a capture whose steps took `wall_ps`, and what lay between them; None where too few were counted.
+    """The steps after a capture whose steps took `wall_ps`, and what lay between them; None where that is unknown.
 
-    A process counts from one step to the next, so what lies between steps is in its steps.
+    Too few may have been counted, or nearly all of their time was compiling. A process counts from one step to the
+    next, so what lies between steps is in its steps.
     """
     if after is None or after.estimated or after.steps < MIN_STEPS_AFTER or not len(wall_ps):
         return None
     # What came after the last step was none. Compiles have findings of their own.
     seconds = after.steps_seconds if after.steps_seconds is not None else after.wall_seconds
-    later = max(seconds - after.seconds, 0.0) / after.steps * PS_PER_S
+    if after.seconds >= COMPILES_TO_SHARE * seconds:
+        return None
+    later = (seconds - after.seconds) / after.steps * PS_PER_S
     return Outside(after.steps, later, float(wall_ps.mean()), between_ps / len(wall_ps))
 
 
