@@ -15,11 +15,11 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tpuprof.child_group import end_group
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight import adapter
 from tpuprof.preflight.graphs import Graph
@@ -299,16 +299,9 @@ def _run_jobs(
         try:
             stopped = _watch(worker, started, options, stop)
         finally:
-            _kill(worker)
+            if worker.returncode is None:
+                end_group(worker)
     return stopped, worker.returncode
-
-
-def _kill(worker: subprocess.Popen[bytes]) -> None:
-    """End a worker and what it started, where it still runs."""
-    if worker.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(worker.pid, signal.SIGKILL)
-        worker.wait()
 
 
 def _crash_text(code: int, log: str) -> str:

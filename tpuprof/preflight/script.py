@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tpuprof.child_group import end_group
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight import barrier
 from tpuprof.preflight.graphs import Graph, load_graph
@@ -239,7 +240,7 @@ def _execute(run: ScriptRun, folder: Path, log: Path) -> tuple[int, bool]:
         except subprocess.TimeoutExpired:
             return -1, True
         finally:
-            _end(child)
+            end_group(child)
 
 
 def _wait(child: subprocess.Popen[bytes], limit_s: float, done: Path) -> int:
@@ -252,13 +253,6 @@ def _wait(child: subprocess.Popen[bytes], limit_s: float, done: Path) -> int:
             return 0
         if time.monotonic() > deadline:
             raise subprocess.TimeoutExpired(child.args, limit_s)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """End the script's own session, its data loader workers included."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def project_of(run: ScriptRun) -> str:

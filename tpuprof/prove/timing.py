@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
 import subprocess
 import tempfile
 import time
@@ -16,6 +14,7 @@ from tpuprof.capture import marker
 from tpuprof.capture.command import with_bootstrap
 from tpuprof.capture.launch import environment
 from tpuprof.capture.orders import Orders
+from tpuprof.child_group import end_group
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.prove.program import Program
 from tpuprof.prove.readings import LOSS, STEP_MS, WARMUP_STEPS, last_number, steps_of
@@ -147,6 +146,5 @@ def _waited(program: Program, seconds: float, out: object, err: object, variable
             "Train for fewer steps, or give a larger --budget.",
         ) from None
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        if process.returncode is None:
+            end_group(process)
