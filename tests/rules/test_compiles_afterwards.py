@@ -12,7 +12,7 @@ from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, Comp
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
-from tpuprof.rules.shared.recompiles import UNSEEN_CAUSE, check_afterwards
+from tpuprof.rules.shared.recompiles import COMES_AGAIN_UNKNOWN, MAY_BE_ONCE, UNSEEN_CAUSE, check_afterwards
 
 SYNC, EVALUATION = "<module> (/home/u/train.py:44)", "evaluate (/home/u/train.py:9)"
 
@@ -91,3 +91,30 @@ def test_a_line_that_compiles_no_more_is_no_finding(at, stopped):
         given(steps=steps(), step_compiles=[], after_capture=seen, records_if_noted=[], phases=[])
     )
     assert (found is None) is stopped
+
+
+@pytest.mark.parametrize(
+    ("at", "again"),
+    [
+        ([81], False),
+        # The last batch of an epoch, and the evaluation behind it.
+        ([81, 82], False),
+        ([39, 79], False),
+        ([20, 50, 80], True),
+        # Each step of a while.
+        ([80, 81, 82, 83, 84], True),
+        # More than are listed.
+        ([], True),
+    ],
+)
+def test_what_compiled_once_or_twice_after_the_capture_may_not_come_again(at, again):
+    count = len(at) or 4
+    line = CompilingLine(count, count, 50.0, [EVALUATION], at)
+    seen = AfterCapture(90, count, count, 50.0, 100.0, True, {EVALUATION: line})
+    found = check_afterwards(
+        given(steps=steps(), step_compiles=[], after_capture=seen, records_if_noted=[], phases=[])
+    )
+    assert (found.confidence == "medium") is again
+    assert found.share == pytest.approx(0.5 if again else 0.5 * MAY_BE_ONCE)
+    assert found.title.endswith(COMES_AGAIN_UNKNOWN) is not again
+    assert found.reason.startswith("it costs 556 ms per step" if again else "it took 50.0 s in all")

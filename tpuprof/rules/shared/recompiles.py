@@ -35,6 +35,10 @@ UNSEEN_CAUSE = "those hold none of it, so what changed is unknown"
 # Share of the captured compiles' time that must return for the title to speak of the captured steps alone (ratio): a
 # rate counted in some tens of steps is known to about a tenth. A judgement.
 SAME_RATE_FROM = 0.9
+# What compiles count that came once or twice after the capture (ratio): the first short batch and the first evaluation
+# compile once, a new learning rate per epoch each time. Half is the middle between none of it and all. A judgement.
+MAY_BE_ONCE = 0.5
+COMES_AGAIN_UNKNOWN = "; it is unknown whether compiles come again"
 # The cause of a compile that made the same program, and all others: each has advice of its own in JAX.
 AGAIN, OTHER = "again", "other"
 # Causes that tell nothing of what changed: all advice is given where no compile has another one.
@@ -143,7 +147,7 @@ def _title(signals: Signals, chosen: list[CompileRow], share: float, *, rarer: b
         f"{'takes' if len(chosen) == 1 else 'take'} {format_share(share)} of the time"
     )
     if not sure:
-        return text + "; it is unknown whether compiles come again"
+        return text + COMES_AGAIN_UNKNOWN
     after = signals.after_capture if rarer else None
     return text + (
         f"; after the capture {after.compiling_steps} of {after.steps_text} compiled" if after else ""
@@ -237,17 +241,32 @@ def check_afterwards(signals: Signals) -> Outcome | None:
     share = min(seconds / after.wall_seconds, 1.0)
     if share < FAILS_FROM_SHARE or not after.shows(len(signals.steps)):
         return None
-    evidence = [_line_evidence(each) for each in lines[:SHOWN]] + _rates(signals)
-    per_step = seconds * MS_PER_S / after.steps
+    again = _occasions(lines) >= RETURNS_FROM_STEPS
+    per_step = format_ms(seconds * MS_PER_S / after.steps)
+    cost = f"it costs {per_step} per step" if again else f"it took {format_ms(seconds * MS_PER_S)} in all"
     return failed(
-        share,
-        evidence,
+        share if again else share * MAY_BE_ONCE,
+        [_line_evidence(each) for each in lines[:SHOWN]] + _rates(signals),
         title=f"After the capture {min(compiling, after.compiling_steps)} of {after.steps_text} compiled: "
-        f"{format_share(share)} of that time",
-        reason=f"it costs {format_ms(per_step)} per step on top of the captured steps; {UNSEEN_CAUSE}",
+        f"{format_share(share)} of that time{'' if again else COMES_AGAIN_UNKNOWN}",
+        reason=f"{cost} on top of the captured steps; {UNSEEN_CAUSE}",
         # What they cost was counted; that different graphs are the cause, and not shapes, was not seen.
-        confidence="medium",
+        confidence="medium" if again else "low",
     )
+
+
+def _occasions(lines: list[CompilingLine]) -> int:
+    """How often steps after the capture compiled; two steps in a row are one occasion.
+
+    The last, short batch of an epoch and the evaluation behind it are two such steps. Of lines whose steps are not all
+    known each compile is one.
+    """
+    steps = sorted({step for each in lines for step in each.steps})
+    found, last = 0, -2
+    for step in steps:
+        if step - last > 1:
+            found, last = found + 1, step
+    return max(found, *(each.cuts for each in lines if len(each.steps) < each.cuts), 0)
 
 
 def _only_after(signals: Signals, after: AfterCapture) -> list[CompilingLine]:
