@@ -24,5 +24,5 @@ def _status_of(pid: int) -> int:
     try:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     except ChildProcessError:
-        # Its status is already taken, so what it was is unknown: it was told to end.
+        # Something else took its status, which is therefore unknown; the signal above ended it.
         return -signal.SIGKILL
