@@ -22,8 +22,8 @@ it. A fix is proposed (pull request 9759, open in 2026); which release will have
 ## How to fix in JAX
 
 Point every run and every host to the same writable folder (`jax_compilation_cache_dir`), and keep flags, versions and
-the number of devices the same: they are part of the key. `JAX_EXPLAIN_CACHE_MISSES=1` makes JAX log why a program was
-not found.
+the number of devices the same: they are part of the key. `JAX_EXPLAIN_CACHE_MISSES=1` makes JAX log each program that
+was not found, with its key: start twice, and compare the keys.
 
 ## Limits and false positives
 
