@@ -25,7 +25,8 @@ that is a tensor: roll on the CPU, or write `x.index_select(0, ((torch.arange(n)
 ## How to fix in TorchTPU
 
 Pass the number as a tensor (`torch.tensor(value).to("tpu")`). Under torch.compile a Python int that changes is baked
-into the program: mark it dynamic, or make it a tensor. In eager mode most numbers are uploaded and compile nothing.
+into the program, and each value compiles: make it a tensor. In eager mode most numbers are uploaded and compile
+nothing.
 
 ## How to fix in JAX
 
