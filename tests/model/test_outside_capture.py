@@ -41,7 +41,8 @@ def test_compiles_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("share", "known"), [(COMPILES_TO_SHARE - 0.01, True), (COMPILES_TO_SHARE, False), (1.0, False), (1.2, False)]
+    ("share", "known"),
+    [(COMPILES_TO_SHARE - 0.01, True), (COMPILES_TO_SHARE, False), (1.0, False), (1.2, False)],
 )
 def test_where_nearly_all_time_after_the_capture_was_compiling_the_rest_is_unknown(share, known):
     """Compiles in each step, where the clock of compiles counted as much as the steps took, or more."""

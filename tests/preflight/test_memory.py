@@ -73,6 +73,9 @@ def test_on_chip_memory_that_is_short_is_no_shortage_of_hbm():
     )
     said = on_chip_shortage(text)
     assert "VMEM: it needs 36.09 MiB of 32.00 MiB" in said and "HBM is not what is short" in said
+    assert "--xla_tpu_scoped_vmem_limit_kib" in said
+    # The flag limits what an op takes of VMEM: it gives no SMEM.
+    assert "scoped_vmem" not in on_chip_shortage(text.replace("space vmem", "space smem"))
     assert not on_chip_shortage(REFUSED)
     assert not on_chip_shortage(REFUSED_NEWER)
 

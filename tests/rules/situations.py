@@ -142,10 +142,11 @@ def collectives(kind, share, fsdp=False):
 
 
 def flags(share, chip="v6e", framework="torch_xla", **variables):
-    """Gathers that take such a share, in a run with these variables."""
+    """Gathers that nothing runs beside and that take such a share, in a run with these variables."""
     given = collectives("all-gather", share)
     return {
         **given,
+        "collectives": [transfer("all-gather", hidden=0.0)],
         "run_info": info(environment=variables),
         "is_tpu": True,
         "chip": chip,

@@ -94,6 +94,7 @@ def on_cpu(facts):
     return {**facts, "report": {**facts["report"], "environment": {"device_type": "CPU"}}}
 
 
+GATHER_BESIDE_COMPUTE = transfer(GATHER, hidden=5.0)
 GATHER_OF_PARAMETER = transfer(GATHER, role="parameter_gather")
 NEW_COUNT = replace(compiled("shape"), cause=Cause("shape", "s64[29,1] became s64[30,1]", "train.py", 9))
 OLD = info(versions={"torch_xla": "2.6.0"}, cxx11_abi=False)
@@ -456,6 +457,7 @@ CASES = {
         ("set", "passed", flags(ABOVE, LIBTPU_INIT_ARGS="--xla_enable_async_all_gather=true")),
         ("of jax on any chip", "failed", flags(ABOVE, chip="v5e", framework="jax")),
         ("set by torch_xla", "not_applicable", flags(ABOVE, chip="v5e")),
+        ("asynchronous already", "passed", {**flags(ABOVE), "collectives": [GATHER_BESIDE_COMPUTE]}),
         ("another kind", "not_applicable", {**flags(ABOVE), **collectives("all-reduce", ABOVE)}),
         ("cpu", "not_applicable", CPU),
         ("flags unknown", "unavailable", {**flags(ABOVE), "run_info": None}),

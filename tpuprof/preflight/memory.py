@@ -105,9 +105,11 @@ def on_chip_shortage(text: str) -> str:
     space, sizes = (found.group(1) or found.group(2)).upper(), _SCOPED.search(text)
     first, second, third, fourth = sizes.groups() if sizes else ("", "", "", "")
     needs = f": it needs {first} {second}iB of {third} {fourth}iB" if sizes else ""
+    # The limit of one op is a flag's for VMEM alone.
+    flag = ", or set LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib=N (N larger)" if space == "VMEM" else ""
     return (
         f"a kernel or fusion does not fit in the chip's {space}{needs}. HBM is not what is short. Give the kernel "
-        "smaller blocks, or set LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib=N (N larger)."
+        f"smaller blocks{flag}."
     )
 
 

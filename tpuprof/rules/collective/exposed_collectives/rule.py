@@ -22,12 +22,12 @@ per micro batch.
 
 Flags go into LIBTPU_INIT_ARGS before torch_xla is imported. torch_xla 2.9 itself sets
 --xla_tpu_prefer_async_allgather_to_allreduce=true and --xla_latency_hiding_scheduler_rerun=1 on every TPU, and
---xla_enable_async_all_gather=true and --xla_enable_async_collective_permute=true on v5e and v5p only. On v4, v6e and
-v7x set these two yourself. For data parallelism try --xla_tpu_enable_data_parallel_all_reduce_opt=true with
---xla_tpu_data_parallel_opt_different_sized_ops=true; to fuse collectives with computing, try
---xla_tpu_enable_async_collective_fusion=true, --xla_tpu_enable_async_collective_fusion_fuse_all_gather=true,
---xla_tpu_enable_async_collective_fusion_multiple_steps=true and --xla_tpu_overlap_compute_collective_tc=true. Measure
-each: what libtpu sets by default differs between its releases.
+--xla_enable_async_all_gather=true and --xla_enable_async_collective_permute=true on v5e and v5p only. Elsewhere libtpu
+decides ("auto"). What OpenXLA's guide says is off by default, and worth a try: for all-reduces
+--xla_tpu_enable_async_collective_fusion_fuse_all_reduce=true with --xla_enable_async_all_reduce=true, for all-to-alls
+--xla_tpu_enable_async_all_to_all=true. For gradients that cross slices try
+--xla_tpu_enable_data_parallel_all_reduce_opt=true with --xla_tpu_data_parallel_opt_different_sized_ops=true, which may
+take more memory. Measure each: what libtpu sets by default differs between its releases.
 
 Between slices there is only the data centre network (DCN), many times slower than the links between chips. Let
 gradients alone cross it, once per step: `xs.HybridMesh(ici_mesh_shape=..., dcn_mesh_shape=...)` keeps the axes of FSDP
@@ -36,11 +36,13 @@ and of tensors inside of a slice, and the batch is split over slices. A larger b
 ## How to fix in JAX
 
 Split the batch over chips before you split layers over them: give the batch a `NamedSharding` over the data axis. A
-larger batch per chip gives each collective more to hide behind. JAX sets none of these flags itself: pass
---xla_enable_async_all_gather=true, --xla_enable_async_collective_permute=true,
---xla_tpu_enable_async_collective_fusion=true, --xla_tpu_enable_data_parallel_all_reduce_opt=true and
---xla_tpu_data_parallel_opt_different_sized_ops=true in LIBTPU_INIT_ARGS and measure each: what libtpu sets by default
-differs between its releases.
+larger batch per chip gives each collective more to hide behind. JAX sets none of these flags itself, and libtpu
+decides by itself on gathers and permutes ("auto"). What OpenXLA's guide says is off by default goes into
+LIBTPU_INIT_ARGS: for all-reduces --xla_tpu_enable_async_collective_fusion_fuse_all_reduce=true with
+--xla_enable_async_all_reduce=true, for all-to-alls --xla_tpu_enable_async_all_to_all=true. For gradients that cross
+slices try --xla_tpu_enable_data_parallel_all_reduce_opt=true with
+--xla_tpu_data_parallel_opt_different_sized_ops=true, which may take more memory. Measure each: what libtpu sets by
+default differs between its releases.
 
 Between slices there is only the data centre network (DCN), many times slower than the links between chips. Let
 gradients alone cross it, once per step: `mesh_utils.create_hybrid_device_mesh(mesh_shape, dcn_mesh_shape)` keeps the
@@ -57,6 +59,7 @@ which is the most that can be gained.
 - https://github.com/pytorch/xla/issues/6778
 - https://github.com/pytorch/xla/pull/6168
 - https://github.com/AI-Hypercomputer/maxtext/pull/368
+- https://openxla.org/xla/flags_guidance
 - https://openxla.org/xprof/megascale_stats
 """
 

@@ -30,14 +30,15 @@ does the same. `extra_data_axis` has an effect in the default shard_output only.
 receives (n-1)/n of the weights, so that 4 shards instead of 8 receive 3/4 instead of 7/8, about 14 % less.
 
 To hide gathers, check the flags: torch_xla 2.9 sets --xla_enable_async_all_gather=true on v5e and v5p only. On v4,
-v6e and v7x put it into LIBTPU_INIT_ARGS yourself.
+v6e and v7x libtpu decides ("auto"): where no gather has time behind compute, put the flag into LIBTPU_INIT_ARGS.
 
 ## How to fix in JAX
 
 Use a larger batch per chip. Where whole parameters with their optimizer state fit, the batch alone can be sharded:
 nothing is gathered, and each reduce-scatter becomes an all-reduce of twice the size. Compile both before you choose. On
 a mesh of ("data", "fsdp") the batch's `PartitionSpec` names both axes, (("data", "fsdp"),), and weights name "fsdp".
-Put --xla_enable_async_all_gather=true into LIBTPU_INIT_ARGS: JAX does not set it itself.
+JAX does not set --xla_enable_async_all_gather=true, and libtpu decides ("auto"): where no gather has time behind
+compute, put it into LIBTPU_INIT_ARGS.
 
 ## Limits and false positives
 

@@ -17,13 +17,13 @@ Hits, misses and loads that failed, by torch_xla's counters or JAX's own events,
 
 Point every run and every host to the same writable path; keep flags and library versions the same, since they are
 part of the key. torch_xla 2.9 cannot load programs on TPU: a cache there answers nothing, and costs the time to write
-it. A fix is proposed (pull request 9759, open in 2026); which release will have it is unknown.
+it. A fix was proposed (pull request 9759), and no release has it: 2.9 was the last when this was written.
 
 ## How to fix in JAX
 
 Point every run and every host to the same writable folder (`jax_compilation_cache_dir`), and keep flags, versions and
-the number of devices the same: they are part of the key. `JAX_EXPLAIN_CACHE_MISSES=1` makes JAX log why a program was
-not found.
+the number of devices the same: they are part of the key. `JAX_EXPLAIN_CACHE_MISSES=1` makes JAX log each program that
+was not found, and `JAX_DEBUG_LOG_MODULES=jax._src.cache_key` a hash of each part of the keys: compare two starts.
 
 ## Limits and false positives
 

@@ -18,14 +18,15 @@ Each compile with its step, its time, the constants that changed, and the line t
 
 Hand the number over as a tensor: its value is then an input of the same graph. That holds for a step number that
 indexes a table, a temperature, a mask's length. Create the tensor on the CPU and move it with `.to(device)`:
-`torch.full` and friends on the device bake the value in. A slice that moves (`queue[:, i:i + n] = x`) has its bounds
+`torch.arange(i, i + n, device=device)` bakes its bounds in. A slice that moves (`queue[:, i:i + n] = x`) has its bounds
 baked in: write `queue.index_copy_(1, (torch.arange(n) + i).to(device), x)`. `torch.roll` bakes its shift in even where
 that is a tensor: roll on the CPU, or write `x.index_select(0, ((torch.arange(n) - shift) % n).to(device))`.
 
 ## How to fix in TorchTPU
 
 Pass the number as a tensor (`torch.tensor(value).to("tpu")`). Under torch.compile a Python int that changes is baked
-into the program: mark it dynamic, or make it a tensor. In eager mode most numbers are uploaded and compile nothing.
+into the program, and each value compiles: make it a tensor. In eager mode most numbers are uploaded and compile
+nothing.
 
 ## How to fix in JAX
 

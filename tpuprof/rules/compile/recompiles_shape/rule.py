@@ -22,8 +22,10 @@ batch (`drop_last=True`). A mask keeps padding out of the loss. A boolean mask a
 
 Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete
 batch (`drop_last=True`). A boolean mask as index (`x[mask]`) and `nonzero` make a shape out of data:
-`torch.where(mask, v, x)` keeps one. Under torch.compile, `torch.compile(model, dynamic=True)` asks for programs that
-take several sizes. On a device it was not tried.
+`torch.where(mask, v, x)` keeps one. Under torch.compile each size is a program of its own as well: torch_tpu 0.2
+refuses `dynamic=True`. Its way to one program for several sizes is
+`torch._dynamo.mark_dynamic(batch, 0, min=2, max=64)`, which the compiler of the CPU plugin refuses. On a device it was
+not tried.
 
 ## How to fix in JAX
 

@@ -19,14 +19,15 @@ The ops with their device time and source lines.
 
 Look a small table up by a matrix product of the chosen rows, one number 1 in each, and the table. It reads the table
 once, and its gradient is a matrix product as well. The product does as much work as the table has rows, so this pays
-for hundreds of rows (positions, types, categories), not for a vocabulary. Keep large tables in bfloat16, and look
-several features up in one joined table.
+for hundreds of rows (positions, types, categories), not for a vocabulary. Of a float32 table the product rounds rows to
+bfloat16, unless its precision is "highest" (`torch_xla.backends.set_mat_mul_precision`). Keep large tables in bfloat16,
+and look several features up in one joined table.
 
 ## How to fix in JAX
 
-Look a small table up by a matrix product: `jax.nn.one_hot(ids, table.shape[0], dtype=table.dtype) @ table`. Keep large
-tables in bfloat16, and look several features up in one joined table. On chips with SparseCores, large tables belong
-there.
+Look a small table up by a matrix product: `jax.nn.one_hot(ids, table.shape[0], dtype=table.dtype) @ table`. Of a
+float32 table it rounds rows to bfloat16: `jnp.matmul(..., precision="highest")` does not. Keep large tables in
+bfloat16, and look several features up in one joined table. On chips with SparseCores, large tables belong there.
 
 ## Limits and false positives
 

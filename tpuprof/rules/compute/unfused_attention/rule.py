@@ -18,12 +18,16 @@ The softmax ops with their device time and source lines.
 
 Use the Pallas kernel of `torch_xla.experimental.custom_kernel.flash_attention`. Note its defaults: sm_scale is 1, not
 one over the root of the width, and causal is off. Under SPMD pass partition_spec and mesh: without them each device
-gets the whole tensors. `torch_xla.experimental.splash_attention.splash_attention` is the other kernel.
+gets the whole tensors. `torch_xla.experimental.splash_attention.splash_attention` is the other kernel. It has no scale
+(multiply the queries by it first), is causal by default, and wants a mesh with the axes "data" and "fsdp". Both need a
+jax and a libtpu of one release: libtpu 0.0.21, which torch_xla 2.9 asks for, refuses kernels of jax 0.7.1 ("Unsupported
+version", issue 9614).
 
 ## How to fix in JAX
 
 Use `jax.experimental.pallas.ops.tpu.flash_attention.flash_attention` or the splash attention beside it. Note the
-defaults: sm_scale is 1 and causal is off. Under a mesh call it inside `jax.shard_map`.
+defaults: sm_scale is 1 and causal is off. Splash attention has no scale: multiply the queries by it first. Under a mesh
+call either inside `jax.shard_map(..., check_vma=False)`.
 
 ## Limits and false positives
 
@@ -37,6 +41,7 @@ Programs need scopes (tpuprof capture has them) for the softmax to be found.
 - https://docs.pytorch.org/xla/release/r2.9/features/pallas.html
 - https://github.com/pytorch/xla/pull/8654
 - https://github.com/pytorch/xla/issues/8642
+- https://github.com/pytorch/xla/issues/9614
 """
 
 from __future__ import annotations

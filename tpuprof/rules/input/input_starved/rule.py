@@ -47,7 +47,9 @@ device this was not tried. Where one worker or thread makes them already, it is 
 [batches] Make batches ahead in threads or processes (Grain, a DataLoader, or a thread of your own that runs your
 generator and fills a queue), and put them on the devices one step early: call `jax.device_put` with the batch's
 sharding for the next batch before you wait for this step. `jax.make_array_from_process_local_data` lets each host
-load only its part. Where one worker or thread makes them already, it is too slow: let several do so.
+load only its part. Start worker processes by "spawn" or "forkserver" (`multiprocessing_context` of a DataLoader):
+JAX has threads, and a forked copy of its process may hang. Where one worker or thread makes them already, it is too
+slow: let several do so.
 
 [workers] Worker processes make the batches already, and training waits for them. Where CPUs are free, start more
 (num_workers). Else give them less to do: keep what was decoded or tokenized, or leave a transform to the device.

@@ -16,12 +16,14 @@ How late it comes a step, in how many steps it was last, at which ops, and how l
 ## How to fix
 
 Look at that host: its input files, its CPU load, its network; then replace it. Let each host read its own part of the
-data, and not all of it.
+data, and not all of it. Under SPMD pass `xs.ShardingSpec(mesh, spec, minibatch=True)` to MpDeviceLoader then: without
+it each host's batch is taken for the whole one, and what is not for its own chips is dropped.
 
 ## How to fix in JAX
 
 Look at that host: its input files, its CPU load, its network; then replace it. Let each host read its own part of the
-data (`jax.process_index`, `jax.process_count`), and not all of it.
+data (`jax.process_index`, `jax.process_count`), and not all of it, and join the parts by
+`jax.make_array_from_process_local_data`.
 
 ## Limits and false positives
 
