@@ -11,6 +11,7 @@ from tpuprof.model.host.recorded import ALL
 from tpuprof.model.run import build_run
 from tpuprof.model.steps import training_functions
 from tpuprof.model.steps.programs import runs_on_cpu
+from tpuprof.model.steps.training_calls import in_program_name
 from tpuprof.model.steps.training_functions import TRAINS_FROM_SHARE
 
 F32, WEIGHT = 11, (64, 128)
@@ -203,3 +204,17 @@ def test_programs_of_devices_side_by_side_are_not_told_apart(tmp_path, count, fo
 def test_a_program_that_cannot_be_read_changes_nothing(analyze):
     report = analyze(loop(every(5, 8), dict.fromkeys(USUAL, b"\xff\xff\xff"), {"eval_step": 300}))
     assert report.steps.count in (5, 6)
+
+
+@pytest.mark.parametrize("in_program", ["_lambda", "_lambda_"])
+def test_a_lambda_has_another_name_in_its_program(analyze, in_program):
+    trace = loop((["<lambda>"] * 5 + ["eval_step"] * 8) * 6, {"<lambda>": EVALUATE, "eval_step": EVALUATE})
+    trace.plane("/host:metadata").name_id(f"jit_{in_program}(0)", "", {"hlo_proto": TRAIN})
+    assert analyze(trace).steps.count == 30
+
+
+@pytest.mark.parametrize(
+    ("function", "program"), [("<lambda>", "_lambda"), ("__call__", "__call"), ("train_step", "train_step")]
+)
+def test_how_a_function_is_named_in_a_program(function, program):
+    assert in_program_name(function) == program

@@ -5,6 +5,7 @@ The period of all calls holds several steps then, or there is none. The function
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
@@ -22,6 +23,8 @@ from tpuprof.units import counted
 Trains = Callable[[Collection[str]], tuple[frozenset[str], frozenset[str]]]
 # What JAX puts before a function's name in the name of its program.
 _WRAPPERS = ("jit_", "pmap_")
+# What JAX replaces there: `<lambda>` is `jit__lambda` in JAX 0.7, `jit__lambda_` in older ones.
+_NO_LETTER = re.compile(r"[^\w.-]")
 # Share of steps that hold a call of a function from which it belongs to the step: a slice of the batch, a random key.
 USUAL_FROM_SHARE = 0.5
 
@@ -160,3 +163,8 @@ def function_of_program(program: str) -> str:
     """`train_step` of `jit_train_step(33)`."""
     name = program.partition("(")[0]
     return next((name.removeprefix(each) for each in _WRAPPERS if name.startswith(each)), name)
+
+
+def in_program_name(function: str) -> str:
+    """What a function's name is in that of its program: `_lambda` of `<lambda>`, `__call` of `__call__`."""
+    return _NO_LETTER.sub("_", function).rstrip("_")

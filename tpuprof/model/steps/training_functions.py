@@ -8,7 +8,7 @@ from functools import lru_cache
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.device.accumulation import has_products
 from tpuprof.model.device.donation import replaced
-from tpuprof.model.steps.training_calls import function_of_program
+from tpuprof.model.steps.training_calls import function_of_program, in_program_name
 
 # Share of the most that any program replaces of its inputs (bytes) from which another one changes weights too: both
 # networks of a GAN do, sums of a metric do not. A judgement.
@@ -24,9 +24,10 @@ def training_functions(
     of about as many bytes as any other's do; it trains where it multiplies matrices as well.
     """
     most: dict[str, tuple[int, bool]] = {}
+    wanted = {in_program_name(each): each for each in called}
     for name, data in programs:
-        function = function_of_program(name)
-        if function in called:
+        function = wanted.get(in_program_name(function_of_program(name)))
+        if function is not None:
             size, multiplies = _facts(data)
             before = most.get(function, (0, False))
             most[function] = (max(before[0], size), before[1] or multiplies)
