@@ -7,6 +7,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.model.run_ahead import RUN_UP_FROM_STEPS
 from tpuprof.model.steadiness import (
     DRIFT_FROM,
     MAX_OUTLIERS,
@@ -140,3 +141,23 @@ def test_the_text_says_for_what_a_burst_waits():
     text = _outlier(row)
     assert "waits there for 62.0 ms of earlier steps' work, host:python 14.0 ms more" in text
     assert _outlier(replace(row, earlier_ms=0.0)).endswith("over the median: host:python 14.0 ms more")
+
+
+@pytest.mark.parametrize(("deep", "left_out"), [(RUN_UP_FROM_STEPS - 2, 0), (12, 12)])
+def test_steps_that_only_fill_the_queue_are_no_steps(tmp_path, deep, left_out):
+    # The queue takes so many programs, and one more when one has ended.
+    report = analyze_run(calls_of_steps([1] * deep + [10] * 30, 10).write(tmp_path / "host.xplane.pb"))
+    run_up = [each for each in report.phases if each.name == "run-up"]
+    if left_out:
+        (phase,) = run_up
+        assert report.steps.count == pytest.approx(30 + deep - left_out, abs=2)
+        assert report.run_summary.mean_step_ms == pytest.approx(10, rel=0.02)
+        assert phase.duration_ms == pytest.approx(deep, abs=2)
+    else:
+        assert not run_up
+        assert report.steps.count == 30 + deep
+
+
+def test_bursts_have_no_run_up(tmp_path):
+    trace = calls_of_steps([1] * 60, 10, reads=range(9, 60, 10))
+    assert analyze_run(trace.write(tmp_path / "host.xplane.pb")).steps.count == 60

@@ -57,10 +57,12 @@ from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Spans, merge
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
+from tpuprof.model.run_ahead import without_run_up
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
 from tpuprof.model.steps.optimizer import steps_with_calls
+from tpuprof.model.steps.phase import RUN_UP
 from tpuprof.model.steps.training_calls import Trains
 from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
@@ -194,7 +196,7 @@ def _analyzed(
         warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *doubts]),
         program_ops=_program_ops(breakdown, devices, steps, protos),
         threads=threads,
-        queue=_queue(host, devices, virtual_devices)
+        queue=_queue(host, devices, virtual_devices, steps)
         if devices or not words.eager
         else Queue(feeding=feeding_share(host, driver, words, steps, activity.compiling)),
         **fields,
@@ -225,7 +227,11 @@ def _steps(
     recorded = replace(recorded_of(host), compiling=_making(activity, words))
     steps = find_steps(driver, devices, words, recorded, trains)
     steps = steps if len(steps) else few_steps(driver, devices, recorded, host_alone=words.eager)
-    steps = steps if devices else with_backlog(steps, host, driver, words)
+    steps = (
+        without_run_up(steps, devices, activity.dispatching)
+        if devices
+        else with_backlog(steps, host, driver, words)
+    )
     history = history.in_steps_like(steps)
     if history.after is None:
         return steps, None, history
@@ -337,7 +343,11 @@ def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
     return [cpu] if cpu else []
 
 
-def _queue(host: Host, devices: list[DeviceActivity], virtual_devices: int | None) -> Queue:
-    if host.gpus or any(each.type != "CPU" for each in devices):
-        return Queue()
+def _queue(host: Host, devices: list[DeviceActivity], virtual_devices: int | None, steps: Steps) -> Queue:
+    if (
+        host.gpus
+        or any(each.type != "CPU" for each in devices)
+        or any(each.name == RUN_UP for each in steps.phases)
+    ):
+        return Queue()  # a queue that is full grows no more
     return queue_of(host.threads, virtual_devices or 1)

@@ -8,6 +8,7 @@ EVALUATION = "evaluation"
 OTHER_GRAPHS = "other graphs"
 OTHER_CALLS = "other calls"
 ONE_OFF_COMPILE = "one-off compile"
+RUN_UP = "run-up"
 
 
 @record(frozen=True)
