@@ -218,3 +218,26 @@ def test_a_lambda_has_another_name_in_its_program(analyze, in_program):
 )
 def test_how_a_function_is_named_in_a_program(function, program):
     assert in_program_name(function) == program
+
+
+EAGER = ["gradient"] + ["multiply", "subtract"] * 2
+
+
+@pytest.mark.parametrize(("last", "steps"), [("squeeze", 30), ("evaluate", 30), ("update", 6)])
+def test_an_eager_update_with_a_log_every_few_steps(analyze, last, steps):
+    """Ops change the weights one by one, and something is called every five steps: an update there is part of a step."""
+    product, op = program(replaces=()), program(replaces=(), multiplies=False)
+    calls = {"gradient": product, "multiply": op, "subtract": UPDATE}
+    calls |= {"squeeze": op, "evaluate": product, "update": UPDATE}
+    report = analyze(loop((EAGER * 5 + [last]) * 6, calls, {"subtract": 500, "multiply": 500}))
+    assert report.steps.count == pytest.approx(steps, abs=1)
+    if steps == 30:
+        assert "one round of calls of gradient, multiply, subtract; runs of other calls" in report.steps.note
+        assert report.steps.median_ms == pytest.approx(4.0)
+
+
+def test_an_accumulation_before_eager_updates_is_one_step(analyze):
+    """Of five gradients the sum is applied by ops: none of what is called once may be left out of the step."""
+    calls = {"gradient": program(replaces=()), "add": UPDATE, "subtract": UPDATE}
+    report = analyze(loop((["gradient", "add"] * 5 + ["subtract"]) * 6, calls))
+    assert report.steps.count == pytest.approx(6, abs=1)

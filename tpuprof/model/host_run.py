@@ -63,7 +63,7 @@ from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
 from tpuprof.model.steps.optimizer import steps_with_calls
 from tpuprof.model.steps.phase import RUN_UP
-from tpuprof.model.steps.training_calls import Trains
+from tpuprof.model.steps.training_calls import Functions, Trains
 from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
 from tpuprof.parallel import begin, in_threads
@@ -206,7 +206,7 @@ def _analyzed(
 def _trains(protos: dict[str, bytes]) -> Trains:
     """Which functions train, by their programs: only traces of JAX without step markers ask."""
 
-    def trains(called: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+    def trains(called: Collection[str]) -> Functions:
         from tpuprof.model.steps.training_functions import training_functions
 
         return training_functions(protos.items(), called)
