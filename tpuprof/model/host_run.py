@@ -15,7 +15,13 @@ from tpuprof.model.attribution import Breakdown, attribute
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.compile.noted import noted_compiles
-from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of, without_one_off
+from tpuprof.model.compile.recurrence import (
+    AfterCapture,
+    History,
+    numbers_of,
+    without_one_off,
+    without_their_compiles,
+)
 from tpuprof.model.compile.traced_causes import with_traced_causes
 from tpuprof.model.compile.unseen import unseen_compiles
 from tpuprof.model.device.activity import DeviceActivity
@@ -52,7 +58,7 @@ from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
-from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work
+from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work, work_is_elsewhere
 from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Spans, merge
@@ -235,8 +241,11 @@ def _steps(
     history = history.in_steps_like(steps)
     if history.after is None:
         return steps, None, history
-    steps, compiles = without_one_off(steps, noted_compiles(host, words, steps, devices), history)
-    return steps, compiles, history
+    compiles = noted_compiles(host, words, steps, devices)
+    left, compiles_left = without_one_off(steps, compiles, history)
+    if not devices and len(left) < len(steps) and work_is_elsewhere(host, driver, words, steps, left):
+        left, compiles_left = without_their_compiles(steps, left, compiles)
+    return left, compiles_left, history
 
 
 def _making(activity: HostActivity, words: Vocabulary) -> Spans:
