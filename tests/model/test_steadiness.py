@@ -1,9 +1,11 @@
 """Outlier steps, drift and the profiler's own effect."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
@@ -18,6 +20,7 @@ from tpuprof.model.steadiness import (
     profiler_effect,
 )
 from tpuprof.render.facts import _outlier
+from tpuprof.render.text import render
 from tpuprof.report.sections import OutlierRow
 
 MS = 10**9
@@ -161,3 +164,11 @@ def test_steps_that_only_fill_the_queue_are_no_steps(tmp_path, deep, left_out):
 def test_bursts_have_no_run_up(tmp_path):
     trace = calls_of_steps([1] * 60, 10, reads=range(9, 60, 10))
     assert analyze_run(trace.write(tmp_path / "host.xplane.pb")).steps.count == 60
+
+
+@pytest.mark.parametrize(("host", "against"), [(1, "vs mean"), (10, "vs median")])
+def test_slow_steps_of_a_host_that_runs_ahead_are_compared_with_the_mean(tmp_path, host, against):
+    trace = calls_of_steps([host] * 60, 10, reads=range(9, 60, 10))
+    text = io.StringIO()
+    render(analyze_run(trace.write(tmp_path / "host.xplane.pb")), Console(file=text, width=120))
+    assert against in text.getvalue()
