@@ -172,3 +172,24 @@ def test_slow_steps_of_a_host_that_runs_ahead_are_compared_with_the_mean(tmp_pat
     text = io.StringIO()
     render(analyze_run(trace.write(tmp_path / "host.xplane.pb")), Console(file=text, width=120))
     assert against in text.getvalue()
+
+
+@pytest.mark.parametrize(("more", "count"), [(RUN_UP_FROM_STEPS - 1, 30 + RUN_UP_FROM_STEPS - 1), (8, 30)])
+def test_steps_behind_the_last_wait_have_their_work_behind_the_capture(tmp_path, more, count):
+    trace = calls_of_steps([1] * (30 + more), 10, reads=(9, 19, 29))
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    assert report.steps.count == count
+    if count == 30:
+        assert report.run_summary.mean_step_ms == pytest.approx(10, rel=0.02)
+        assert [each.name for each in report.phases] == ["run-ahead"]
+
+
+def test_small_calls_in_some_steps_do_not_lengthen_the_queue(tmp_path):
+    """Every fifth step calls something whose program leaves no event."""
+    trace = calls_of_steps([10] * 60, 9)
+    trace.host().line("python").repeat(
+        "PjitFunction(squeeze)", [10_000 * at + 5000 for at in range(0, 60, 5)], 20
+    )
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    assert report.steps.count == 60
+    assert not report.phases

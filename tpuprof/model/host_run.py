@@ -63,12 +63,12 @@ from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Spans, merge
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
-from tpuprof.model.run_ahead import without_run_up
+from tpuprof.model.run_ahead import with_even_ends
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
 from tpuprof.model.steps.optimizer import steps_with_calls
-from tpuprof.model.steps.phase import RUN_UP
+from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP
 from tpuprof.model.steps.training_calls import Functions, Trains
 from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
@@ -234,7 +234,7 @@ def _steps(
     steps = find_steps(driver, devices, words, recorded, trains)
     steps = steps if len(steps) else few_steps(driver, devices, recorded, host_alone=words.eager)
     steps = (
-        without_run_up(steps, devices, activity.dispatching)
+        with_even_ends(steps, devices, activity.dispatching)
         if devices
         else with_backlog(steps, host, driver, words)
     )
@@ -356,7 +356,7 @@ def _queue(host: Host, devices: list[DeviceActivity], virtual_devices: int | Non
     if (
         host.gpus
         or any(each.type != "CPU" for each in devices)
-        or any(each.name == RUN_UP for each in steps.phases)
+        or any(each.name in (RUN_UP, RUN_AHEAD) for each in steps.phases)
     ):
         return Queue()  # a queue that is full grows no more
     return queue_of(host.threads, virtual_devices or 1)

@@ -14,7 +14,7 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.intervals import Int64, Spans, covered
 from tpuprof.model.median import median
 from tpuprof.model.steps import Steps
-from tpuprof.model.steps.phase import RUN_UP, Phase
+from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP, Phase
 from tpuprof.records import record
 from tpuprof.units import counted
 
@@ -23,8 +23,8 @@ Float64 = npt.NDArray[np.float64]
 # How much the queue of programs grows or shrinks within a capture from which the host's steps say nothing of how long
 # a step takes later (steps): a steady queue varies by one, as a program ends just before a step's end or just after.
 AHEAD_FROM_STEPS = 2
-# How many steps the queue holds when it is full, from which those that filled it are left out (steps). XLA's CPU client
-# lets 32 programs wait; fewer steps change the mean of a capture by less than steps vary. A judgement.
+# How much longer the queue is after the steps at one end of a capture from which they are left out (steps). XLA's CPU
+# client lets 32 programs wait; fewer steps change the mean of a capture by less than steps vary. A judgement.
 RUN_UP_FROM_STEPS = 4
 # Steps that must be left (steps): as for outliers.
 MIN_STEPS = 5
@@ -67,36 +67,57 @@ def run_ahead(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -
     return RunAhead(earlier.astype(np.int64), bool(varies))
 
 
-def without_run_up(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> Steps:
-    """The steps without those in which the queue only fills: it is empty where a recording begins, and full later.
+def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> Steps:
+    """The steps without those at either end whose work the device does before or after them.
 
-    They take the host no time, and the device none of its own: with them the mean step would be too short.
+    The queue is empty where a recording begins, and later full: steps that only fill it take the host no time. Where a
+    host waits every 20 steps for all of them, those after the last wait have their work behind the last step. What is
+    between steps hands over work of its own: nothing is left out there.
     """
     queue = _queue(steps, devices, dispatching)
-    if queue is None:
+    if queue is None or not steps.tile:
         return steps
-    length = queue.length
-    full = float(np.median(length[len(length) // 2 :]))
-    first = int(np.argmax(length > full - 1))
-    kept = slice(first + 1, None)
-    if full < RUN_UP_FROM_STEPS or len(length[kept]) < MIN_STEPS or np.ptp(length[first:]) > AHEAD_FROM_STEPS:
+    level = np.append(0.0, queue.length)
+    return _between(steps, *(_once_full(level) or _from_wait_to_wait(level)))
+
+
+def _once_full(level: Float64) -> tuple[int, int] | None:
+    """The rows of steps from where the queue is full on; None where it does not stay so."""
+    full = float(np.median(level[len(level) // 2 :]))
+    first = int(np.argmax(level > full - 1))
+    steady = np.ptp(level[first:]) <= AHEAD_FROM_STEPS
+    return (first, len(level) - 1) if full >= RUN_UP_FROM_STEPS and steady else None
+
+
+def _from_wait_to_wait(level: Float64) -> tuple[int, int]:
+    """The rows of steps between the first and the last time at which the queue is as short as it gets."""
+    # A program that ends just behind a step makes one of difference; a step in which the queue grows is no wait.
+    short = np.flatnonzero((level <= level.min() + 1) & (np.diff(level, prepend=level[0]) <= 0))
+    first, last = int(short[0]), int(short[-1])
+    begin = first if level[0] - level[first] >= RUN_UP_FROM_STEPS else 0
+    return begin, last if level[-1] - level[last] >= RUN_UP_FROM_STEPS else len(level) - 1
+
+
+def _between(steps: Steps, begin: int, end: int) -> Steps:
+    """The steps in those rows, the others as phases; all of them where too few would be left."""
+    if (begin, end) == (0, len(steps)) or end - begin < MIN_STEPS:
         return steps
-    until = int(steps.start[first + 1])
-    left_out = counted(first + 1, "step")
-    phase = Phase(
-        RUN_UP,
-        int(steps.start[0]),
-        until,
-        first + 1,
-        f"the host handed {left_out} over before the queue of programs was full",
-        int(steps.number[first + 1]),
-    )
+    start, until = int(steps.start[begin]), int(steps.end[end - 1])
+    phases = [each for each in steps.phases if start <= each.start < until]
+    if begin:
+        text = f"the host handed {counted(begin, 'step')} over before it first waited for the device"
+        phases.insert(0, Phase(RUN_UP, int(steps.start[0]), start, begin, text, int(steps.number[begin])))
+    if end < len(steps):
+        text = f"the device did the work of {counted(len(steps) - end, 'step')} after the last of them"
+        last = int(steps.number[end - 1]) + 1
+        phases.append(Phase(RUN_AHEAD, until, int(steps.end[-1]), len(steps) - end, text, last))
+    kept = slice(begin, end)
     return replace(
         steps,
         number=steps.number[kept],
         start=steps.start[kept],
         end=steps.end[kept],
-        phases=(phase, *(each for each in steps.phases if each.start >= until)),
+        phases=tuple(phases),
     )
 
 
@@ -104,10 +125,16 @@ def _queue(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> _
     if not devices or not len(steps) or not steps.source.host_paced:
         return None
     given = _inside(dispatching.start, steps)
+    # Steps hand over the same. What a few call beside is small, and such programs may leave no event.
+    given = np.minimum(given, max(int(median(given)), 1))
     done = _inside(np.sort(_busiest(devices).programs.end), steps)
-    # A call may be several programs, as on several devices. A step in which none ends says nothing of how many.
-    usual = median(given), median(done)
-    of_one = usual if all(usual) else (given.mean(), done.mean())
+    # A call may be several programs, as on several devices.
+    of_one = median(given), median(done)
+    if not all(of_one) and done.any():
+        # From one wait to the next as many end as are handed over.
+        first, last = np.flatnonzero(done)[[0, -1]].tolist()
+        rows = slice(first + 1 if first < last else 0, last + 1)
+        of_one = float(given[rows].mean()), float(done[rows].mean())
     return _Queue(given / of_one[0], done / of_one[1]) if all(of_one) else None
 
 
@@ -116,6 +143,7 @@ def _busiest(devices: list[DeviceActivity]) -> DeviceActivity:
 
 
 def _inside(times: Int64, steps: Steps) -> Int64:
-    """How many of the times, in order, each step holds."""
-    found: Int64 = np.searchsorted(times, steps.end, "left") - np.searchsorted(times, steps.start, "left")
+    """How many of the times, in order, each step holds, with what is between it and the next."""
+    bounds = np.append(steps.start, steps.end[-1])
+    found: Int64 = np.diff(np.searchsorted(times, bounds, "left"))
     return found

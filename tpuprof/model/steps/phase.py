@@ -9,6 +9,7 @@ OTHER_GRAPHS = "other graphs"
 OTHER_CALLS = "other calls"
 ONE_OFF_COMPILE = "one-off compile"
 RUN_UP = "run-up"
+RUN_AHEAD = "run-ahead"
 
 
 @record(frozen=True)
