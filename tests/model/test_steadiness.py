@@ -95,8 +95,11 @@ def test_a_step_that_waits_for_earlier_work_is_no_slow_one():
     assert (slow.earlier_ps, slow.reasons[0][0]) == (0, "compute")
 
 
-def calls_of_steps(host_ms, device_ms, reads=()):
-    """A JAX host whose steps take `host_ms`, and a device that works `device_ms` for each; steps that read wait."""
+def calls_of_steps(host_ms, device_ms, reads=(), unseen=()):
+    """A JAX host whose steps take `host_ms`, and a device that works `device_ms` for each; steps that read wait.
+
+    Programs of `unseen` steps leave ops alone, and no event of their own.
+    """
     trace = TraceBuilder()
     python, device = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/2")
     now = done = 0
@@ -104,9 +107,10 @@ def calls_of_steps(host_ms, device_ms, reads=()):
         begin = now
         python.event("PjitFunction(train)", now + 10, 50)
         done = max(done, now + 60) + 1000 * device_ms
-        device.event(
-            "ThunkExecutor::Execute (wait for completion)", done - 1000 * device_ms, 1000 * device_ms - 1
-        )
+        if number not in unseen:
+            device.event(
+                "ThunkExecutor::Execute (wait for completion)", done - 1000 * device_ms, 1000 * device_ms - 1
+            )
         device.event(
             "dot.1",
             done - 1000 * device_ms,
@@ -193,3 +197,14 @@ def test_small_calls_in_some_steps_do_not_lengthen_the_queue(tmp_path):
     report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
     assert report.steps.count == 60
     assert not report.phases
+
+
+def test_programs_that_leave_no_event_in_one_step_of_ten_are_no_growing_queue(tmp_path):
+    """The device is busy where the last step ends, and yet no step has its work behind the capture."""
+    trace = calls_of_steps([10] * 80, 9.5, unseen=range(9, 80, 10))
+    assert analyze_run(trace.write(tmp_path / "host.xplane.pb")).steps.count == 80
+
+
+def test_a_device_that_rests_at_the_end_has_no_work_left(tmp_path):
+    trace = calls_of_steps([10] * 40, 5, unseen=range(30, 40))
+    assert analyze_run(trace.write(tmp_path / "host.xplane.pb")).steps.count == 40

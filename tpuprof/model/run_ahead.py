@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.intervals import Int64, Spans, covered
+from tpuprof.model.intervals import Int64, Spans, contains, covered
 from tpuprof.model.median import median
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP, Phase
@@ -26,6 +26,9 @@ AHEAD_FROM_STEPS = 2
 # How much longer the queue is after the steps at one end of a capture from which they are left out (steps). XLA's CPU
 # client lets 32 programs wait; fewer steps change the mean of a capture by less than steps vary. A judgement.
 RUN_UP_FROM_STEPS = 4
+# How much the queue grows per step behind the last wait (steps): by as much as the device is slower than the host. What
+# is counted wrong in one step of ten, as a small program that leaves no event, grows by less. A judgement.
+GROWS_FROM = 0.25
 # Steps that must be left (steps): as for outliers.
 MIN_STEPS = 5
 
@@ -78,7 +81,10 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
     if queue is None or not steps.tile:
         return steps
     level = np.append(0.0, queue.length)
-    return _between(steps, *(_once_full(level) or _from_wait_to_wait(level)))
+    begin, end = _once_full(level) or (0, _until_last_wait(level))
+    # Where programs wait, the device works.
+    at = np.array([steps.start[begin] if begin else steps.end[-1] - 1])
+    return _between(steps, begin, end) if contains(_busiest(devices).busy, at).all() else steps
 
 
 def _once_full(level: Float64) -> tuple[int, int] | None:
@@ -89,13 +95,13 @@ def _once_full(level: Float64) -> tuple[int, int] | None:
     return (first, len(level) - 1) if full >= RUN_UP_FROM_STEPS and steady else None
 
 
-def _from_wait_to_wait(level: Float64) -> tuple[int, int]:
-    """The rows of steps between the first and the last time at which the queue is as short as it gets."""
+def _until_last_wait(level: Float64) -> int:
+    """The steps until the queue is as short as it gets for the last time; all where it does not grow behind that."""
     # A program that ends just behind a step makes one of difference; a step in which the queue grows is no wait.
     short = np.flatnonzero((level <= level.min() + 1) & (np.diff(level, prepend=level[0]) <= 0))
-    first, last = int(short[0]), int(short[-1])
-    begin = first if level[0] - level[first] >= RUN_UP_FROM_STEPS else 0
-    return begin, last if level[-1] - level[last] >= RUN_UP_FROM_STEPS else len(level) - 1
+    last, steps = int(short[-1]), len(level) - 1
+    grows = level[-1] - level[last]
+    return last if grows >= max(RUN_UP_FROM_STEPS, GROWS_FROM * (steps - last)) else steps
 
 
 def _between(steps: Steps, begin: int, end: int) -> Steps:
