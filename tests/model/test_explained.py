@@ -28,6 +28,10 @@ STATIC_LINES = """  * key with different value of static kwargs:
       now {n: 2}
       before {n: 1}
 """
+STATIC_OBJECT = """  * key with different value of static args:
+      now <__main__.Model object at 0x7efde2> and before <__main__.Model object at 0x7efde1>
+"""
+OTHER_OBJECT = STATIC_OBJECT.replace("before <__main__.Model", "before <__main__.Other")
 TREE = """  * key with different input pytree:
       now: PyTreeDef((({'a': *, 'b': *},), {}))
       before: PyTreeDef((({'a': *},), {}))
@@ -47,6 +51,12 @@ AGAIN = f"""{NEW}  but seen another function defined on the same line; maybe the
         (ONE + WEAK, "again", "the weak type of an argument changed: lr was a Python number"),
         (ONE + STATIC, "constant", "a static argument changed: {n: 1} became {n: 2}"),
         (ONE + STATIC_LINES, "constant", "a static argument changed: {n: 1} became {n: 2}"),
+        (ONE + STATIC_OBJECT, "again", "a static argument is a new object: <__main__.Model object>"),
+        (
+            ONE + OTHER_OBJECT,
+            "constant",
+            "a static argument changed: <__main__.Other object at 0x7efde1> became <__main__.Model object at 0x7efde2>",
+        ),
         (
             ONE + TREE,
             "graph",
@@ -78,8 +88,10 @@ def retraced(*texts):
         python.event("train", at, 1000, _r=1, step_num=number)
         python.event("PjitFunction(update)", at + 10, 340)
         if number == 3:
-            for text in texts:
-                python.event("tpuprof.cache_miss", at + 20, 1, text=(HEAD + text).translate(TO_SAFE))
+            for place, text in enumerate(texts):
+                python.event(
+                    "tpuprof.cache_miss", at + 20 + 2 * place, 1, text=(HEAD + text).translate(TO_SAFE)
+                )
             python.event("backend_compile_and_load", at + 40, 280)
         modules.event(f"jit_update({7 if number < 3 else 8})", at + 350, 600)
     return trace
@@ -96,3 +108,13 @@ def test_a_compile_has_the_explanation_of_its_own_function(analyze):
 def test_without_an_explanation_the_programs_are_compared(analyze):
     (row,) = analyze(retraced((ONE + SHAPE).replace("for update", "for draw"))).compiles
     assert "JAX" not in row.cause.detail
+
+
+@pytest.mark.parametrize(
+    ("other", "said"), [("139764601676289", "a new function object"), ("139764601676288", "JAX did not know")]
+)
+def test_only_another_object_is_surely_a_new_function(analyze, other, said):
+    """JAX writes the same of a function whose caches were cleared; its identity is the same then."""
+    first = NEW.replace("<lambda>", "update").replace("139764601676288", other)
+    (row,) = analyze(retraced(first, AGAIN.replace("<lambda>", "update"))).compiles
+    assert row.cause.detail.startswith(said)

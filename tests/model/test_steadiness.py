@@ -1,8 +1,15 @@
 """Outlier steps, drift and the profiler's own effect."""
 
+import io
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from rich.console import Console
 
+from tests.builders import TraceBuilder
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.model.run_ahead import RUN_UP_FROM_STEPS
 from tpuprof.model.steadiness import (
     DRIFT_FROM,
     MAX_OUTLIERS,
@@ -12,6 +19,9 @@ from tpuprof.model.steadiness import (
     find_outliers,
     profiler_effect,
 )
+from tpuprof.render.facts import _outlier
+from tpuprof.render.text import render
+from tpuprof.report.sections import OutlierRow
 
 MS = 10**9
 
@@ -69,3 +79,132 @@ def test_only_the_longest_of_many_outliers_are_looked_into():
     found, count = find_outliers(wall, {"tracing": wall})
     assert (len(found), count) == (MAX_OUTLIERS, 1000)
     assert [each.row for each in found[:2]] == [9990, 9980]
+
+
+def test_a_step_that_waits_for_earlier_work_is_no_slow_one():
+    wall = walls(10, 10, 10, 10, 10, 82)
+    parts = {
+        "compute": walls(9, 9, 9, 9, 9, 61),
+        "device_to_host_sync": walls(0, 0, 0, 0, 0, 3),
+        "host:python": walls(1, 1, 1, 1, 1, 18),
+    }
+    waited = walls(0, 0, 0, 0, 0, 50)
+    (found,), _ = find_outliers(wall, parts, waited)
+    assert (found.earlier_ps, [name for name, _ in found.reasons]) == (50 * MS, ["host:python"])
+    (slow,), _ = find_outliers(wall, parts, waited // 2)  # its own work took longer
+    assert (slow.earlier_ps, slow.reasons[0][0]) == (0, "compute")
+
+
+def calls_of_steps(host_ms, device_ms, reads=(), unseen=()):
+    """A JAX host whose steps take `host_ms`, and a device that works `device_ms` for each; steps that read wait.
+
+    Programs of `unseen` steps leave ops alone, and no event of their own.
+    """
+    trace = TraceBuilder()
+    python, device = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/2")
+    now = done = 0
+    for number, host in enumerate(host_ms):
+        begin = now
+        python.event("PjitFunction(train)", now + 10, 50)
+        done = max(done, now + 60) + 1000 * device_ms
+        if number not in unseen:
+            device.event(
+                "ThunkExecutor::Execute (wait for completion)", done - 1000 * device_ms, 1000 * device_ms - 1
+            )
+        device.event(
+            "dot.1",
+            done - 1000 * device_ms,
+            1000 * device_ms - 1,
+            hlo_op="dot.1",
+            hlo_module="g",
+            program_id=1,
+        )
+        now += 1000 * host
+        if number in reads:
+            python.event("PjRtBuffer::Await", now, max(done - now, 0) + 1)
+            now = max(now, done + 10)
+        python.event("train_step", begin, now - begin, _r=1, step_num=number)
+    return trace
+
+
+def test_reads_of_a_host_that_runs_ahead_are_told_as_such(tmp_path):
+    trace = calls_of_steps([6] * 30, 10, reads=(9, 19, 29))
+    found = analyze_run(trace.write(tmp_path / "host.xplane.pb")).steadiness
+    assert [each.step for each in found.outliers] == [9, 19, 29]
+    assert all(each.earlier_ms > 30 and "compute" not in each.reasons for each in found.outliers)
+
+
+def test_a_queue_that_fills_is_no_drift(tmp_path):
+    # The host is ten programs ahead, and waits for one in each step from then on.
+    hosts = [2] * 12 + [10] * 12
+    ahead = analyze_run(calls_of_steps(hosts, 10).write(tmp_path / "a.xplane.pb")).steadiness
+    slower = analyze_run(calls_of_steps(hosts, 1).write(tmp_path / "b.xplane.pb")).steadiness
+    assert ahead.drift_ms is None
+    assert slower.drift_ms == pytest.approx(8, abs=8)  # the host itself became slower
+
+
+def test_the_text_says_for_what_a_burst_waits():
+    row = OutlierRow(7, "h", 0, 82.0, 71.0, {"host:python": 14.0}, 62.0)
+    text = _outlier(row)
+    assert "waits there for 62.0 ms of earlier steps' work, host:python 14.0 ms more" in text
+    assert _outlier(replace(row, earlier_ms=0.0)).endswith("over the median: host:python 14.0 ms more")
+
+
+@pytest.mark.parametrize(("deep", "left_out"), [(RUN_UP_FROM_STEPS - 2, 0), (12, 12)])
+def test_steps_that_only_fill_the_queue_are_no_steps(tmp_path, deep, left_out):
+    # The queue takes so many programs, and one more when one has ended.
+    report = analyze_run(calls_of_steps([1] * deep + [10] * 30, 10).write(tmp_path / "host.xplane.pb"))
+    run_up = [each for each in report.phases if each.name == "run-up"]
+    if left_out:
+        (phase,) = run_up
+        assert report.steps.count == pytest.approx(30 + deep - left_out, abs=2)
+        assert report.run_summary.mean_step_ms == pytest.approx(10, rel=0.02)
+        assert phase.duration_ms == pytest.approx(deep, abs=2)
+    else:
+        assert not run_up
+        assert report.steps.count == 30 + deep
+
+
+def test_bursts_have_no_run_up(tmp_path):
+    trace = calls_of_steps([1] * 60, 10, reads=range(9, 60, 10))
+    assert analyze_run(trace.write(tmp_path / "host.xplane.pb")).steps.count == 60
+
+
+@pytest.mark.parametrize(("host", "against"), [(1, "vs mean"), (10, "vs median")])
+def test_slow_steps_of_a_host_that_runs_ahead_are_compared_with_the_mean(tmp_path, host, against):
+    trace = calls_of_steps([host] * 60, 10, reads=range(9, 60, 10))
+    text = io.StringIO()
+    render(analyze_run(trace.write(tmp_path / "host.xplane.pb")), Console(file=text, width=120))
+    assert against in text.getvalue()
+
+
+@pytest.mark.parametrize(("more", "count"), [(RUN_UP_FROM_STEPS - 1, 30 + RUN_UP_FROM_STEPS - 1), (8, 30)])
+def test_steps_behind_the_last_wait_have_their_work_behind_the_capture(tmp_path, more, count):
+    trace = calls_of_steps([1] * (30 + more), 10, reads=(9, 19, 29))
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    assert report.steps.count == count
+    if count == 30:
+        assert report.run_summary.mean_step_ms == pytest.approx(10, rel=0.02)
+        assert [each.name for each in report.phases] == ["run-ahead"]
+
+
+def test_small_calls_in_some_steps_do_not_lengthen_the_queue(tmp_path):
+    """Every fifth step calls something whose program leaves no event."""
+    trace = calls_of_steps([10] * 60, 9)
+    trace.host().line("python").repeat(
+        "PjitFunction(squeeze)", [10_000 * at + 5000 for at in range(0, 60, 5)], 20
+    )
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    assert report.steps.count == 60
+    assert not report.phases
+
+
+def test_programs_that_leave_no_event_in_one_step_of_ten_are_no_growing_queue(tmp_path):
+    """The device is busy where the last step ends, and yet no step has its work behind the capture."""
+    trace = calls_of_steps([10] * 80, 9.5, unseen=range(9, 80, 10))
+    assert analyze_run(trace.write(tmp_path / "host.xplane.pb")).steps.count == 80
+
+
+def test_a_device_that_rests_at_the_end_has_no_work_left(tmp_path):
+    trace = calls_of_steps([10] * 40, 5, unseen=range(30, 40))
+    assert analyze_run(trace.write(tmp_path / "host.xplane.pb")).steps.count == 40

@@ -11,6 +11,7 @@ from tpuprof.model.host.recorded import ALL
 from tpuprof.model.run import build_run
 from tpuprof.model.steps import training_functions
 from tpuprof.model.steps.programs import runs_on_cpu
+from tpuprof.model.steps.training_calls import in_program_name
 from tpuprof.model.steps.training_functions import TRAINS_FROM_SHARE
 
 F32, WEIGHT = 11, (64, 128)
@@ -203,3 +204,40 @@ def test_programs_of_devices_side_by_side_are_not_told_apart(tmp_path, count, fo
 def test_a_program_that_cannot_be_read_changes_nothing(analyze):
     report = analyze(loop(every(5, 8), dict.fromkeys(USUAL, b"\xff\xff\xff"), {"eval_step": 300}))
     assert report.steps.count in (5, 6)
+
+
+@pytest.mark.parametrize("in_program", ["_lambda", "_lambda_"])
+def test_a_lambda_has_another_name_in_its_program(analyze, in_program):
+    trace = loop((["<lambda>"] * 5 + ["eval_step"] * 8) * 6, {"<lambda>": EVALUATE, "eval_step": EVALUATE})
+    trace.plane("/host:metadata").name_id(f"jit_{in_program}(0)", "", {"hlo_proto": TRAIN})
+    assert analyze(trace).steps.count == 30
+
+
+@pytest.mark.parametrize(
+    ("function", "program"), [("<lambda>", "_lambda"), ("__call__", "__call"), ("train_step", "train_step")]
+)
+def test_how_a_function_is_named_in_a_program(function, program):
+    assert in_program_name(function) == program
+
+
+EAGER = ["gradient"] + ["multiply", "subtract"] * 2
+
+
+@pytest.mark.parametrize(("last", "steps"), [("squeeze", 30), ("evaluate", 30), ("update", 6)])
+def test_an_eager_update_with_a_log_every_few_steps(analyze, last, steps):
+    """Ops change the weights one by one, and something is called every five steps: an update there is part of a step."""
+    product, op = program(replaces=()), program(replaces=(), multiplies=False)
+    calls = {"gradient": product, "multiply": op, "subtract": UPDATE}
+    calls |= {"squeeze": op, "evaluate": product, "update": UPDATE}
+    report = analyze(loop((EAGER * 5 + [last]) * 6, calls, {"subtract": 500, "multiply": 500}))
+    assert report.steps.count == pytest.approx(steps, abs=1)
+    if steps == 30:
+        assert "one round of calls of gradient, multiply, subtract; runs of other calls" in report.steps.note
+        assert report.steps.median_ms == pytest.approx(4.0)
+
+
+def test_an_accumulation_before_eager_updates_is_one_step(analyze):
+    """Of five gradients the sum is applied by ops: none of what is called once may be left out of the step."""
+    calls = {"gradient": program(replaces=()), "add": UPDATE, "subtract": UPDATE}
+    report = analyze(loop((["gradient", "add"] * 5 + ["subtract"]) * 6, calls))
+    assert report.steps.count == pytest.approx(6, abs=1)

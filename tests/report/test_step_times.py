@@ -10,7 +10,9 @@ from tpuprof.report.step_times import AHEAD_BELOW, runs_ahead, step_times
 
 
 def report(median, mean=10.0, busy=1.0):
-    outlier = SimpleNamespace(step=49, wall_ms=280.0, excess_ms=276.0, reasons={"compute": 270.0})
+    outlier = SimpleNamespace(
+        step=49, wall_ms=280.0, excess_ms=276.0, reasons={"compute": 270.0}, earlier_ms=0.0
+    )
     return SimpleNamespace(
         steps=SimpleNamespace(median_ms=median, p95_ms=2 * median),
         run_summary=RunSummary(busy, mean),

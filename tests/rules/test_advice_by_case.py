@@ -1,10 +1,14 @@
 """Advice for a cause that was seen, and not for others."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.given import given, step, steps
 from tests.rules.situations import reads, recompiled
 from tests.rules.test_few_steps import asleep_in
+from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, SAME_PROGRAM, UNKNOWN_FUNCTION, WEAK_TYPE
+from tpuprof.report.schema import Cause
 from tpuprof.report.sections import HostStackRow, InputRow
 from tpuprof.rules.docstring import Page
 from tpuprof.rules.host.host_blocked.rule import ADVISED_FROM_SHARE, _cases
@@ -113,7 +117,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "read"},
         "input-starved": {"again", "batches", "workers"},
         "uneven-steps": {"work", "input", "read"},
-        "recompiles-other": {"again", "other"},
+        "recompiles-other": {"function", "static", "number", "ask", "other"},
         "device-to-host-sync": {"value", "branch", "arrays"},
     }
     for rule in all_rules():
@@ -177,9 +181,31 @@ def test_what_a_value_is_read_for_decides_the_advice(call, framework, cases):
 )
 def test_the_same_program_made_again_is_no_decision_of_the_program(kinds, new_object, data):
     rule = find_rule("recompiles-other")
-    outcome = rule.check(given(**recompiled(0.9, *kinds), framework="jax"))
+    outcome = rule.check(given(**recompiled(0.9, *kinds), framework="jax", explains_misses=False))
     text = rule.page.remedy("jax").text_for(outcome.cases)
     assert ("Make each jitted function once" in text, "Let the decision be data" in text) == (
         new_object,
         data,
     )
+
+
+@pytest.mark.parametrize(
+    ("detail", "cases"),
+    [
+        (f"{NEW_FUNCTION}: f", {"function"}),
+        (f"{UNKNOWN_FUNCTION}: it is", {"function"}),
+        (f"{NEW_STATIC}: <Model object>", {"static"}),
+        (f"{WEAK_TYPE}: lr was a Python number", {"number"}),
+        (SAME_PROGRAM, {"function", "static", "number"}),
+    ],
+)
+@pytest.mark.parametrize("explains", [True, False])
+def test_what_jax_says_of_a_compile_decides_the_advice(detail, cases, explains):
+    rule = find_rule("recompiles-other")
+    run = recompiled(0.9, "again", "again")
+    rows = [replace(row, cause=Cause("again", detail)) for row in run["report"]["compiles"]]
+    run["report"] = {"compiles": rows}
+    outcome = rule.check(given(**run, framework="jax", explains_misses=explains))
+    asks = detail == SAME_PROGRAM and not explains
+    assert outcome.cases == cases | ({"ask"} if asks else set())
+    assert ("JAX_EXPLAIN_CACHE_MISSES" in rule.page.remedy("jax").text_for(outcome.cases)) == asks

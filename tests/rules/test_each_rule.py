@@ -371,6 +371,7 @@ CASES = {
         ("enough", "failed", recompiled(ABOVE, "graph")),
         ("nothing cuts the graph", "passed", uncut(ABOVE, "item")),
         ("not told at all", "failed", recompiled(ABOVE, "unknown")),
+        ("the same program", "failed", {**recompiled(ABOVE, "again"), "explains_misses": False}),
         ("too little", "passed", recompiled(BELOW, "graph")),
         ("jax traces to compile", "failed", {**recompiled(BELOW, "graph"), "framework": "jax", "steps": steps(tracing=1.0)}),
         ("none", "passed", recompiled(0.0)),

@@ -295,3 +295,32 @@ def test_cuts_that_are_joined_may_leave_their_waits(tmp_path):
     assert kept == pytest.approx(
         simulator.measured_ms - 0.3, abs=0.01
     )  # the host's part of one of two cuts, but for handing over
+
+
+def run_inside_calls(*, reads):
+    """A JAX host that runs each program itself, in the call, for 8 ms; and works 2 ms beside."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(2 * STEPS):
+        at = number * 10_000
+        python.event("train", at, 10_000, _r=1, step_num=number)
+        python.event("PjitFunction(step)", at, 9000)
+        python.event(
+            "tpuprof.host_read", at + 100, 50, call="block_until_ready"
+        )  # JAX's own, for the order of callbacks
+        python.event("PjRtCpuExecutable::ExecuteHelper", at + 1000, 8000)
+        python.event("ThunkExecutor::Execute", at + 1000, 8000)
+        python.event("dot.1", at + 1000, 8000, hlo_op="dot.1", hlo_module="jit_step", program_id=1)
+        if reads:
+            python.event("tpuprof.host_read", at + 9100, 50, call="item")
+    return trace
+
+
+@pytest.mark.parametrize(("reads", "left"), [(False, 3.0), (True, 5.0)])
+def test_a_program_that_its_caller_runs_may_run_behind_it(tmp_path, reads, left):
+    simulator = simulated(run_inside_calls(reads=reads), tmp_path)
+    assert simulator.measured_ms == pytest.approx(10, rel=0.02)
+    gone = {"compute": 3 / 8}
+    assert simulator.step_ms(Change(device=gone)) == pytest.approx(5.0, rel=0.05)
+    assert simulator.step_ms(Change(device=gone, let_go=True)) == pytest.approx(left, rel=0.06)
+    assert Change(let_go=True).and_also(Change()).let_go

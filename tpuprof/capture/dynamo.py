@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,25 @@ def notes() -> dict[str, list[dict[str, str]]]:
         pass_on(error)
         return {}
     return {kind: each[:MOST_ROWS] for kind, each in found.items() if each}
+
+
+def warnings(noted: dict[str, list[dict[str, str]]]) -> list[str]:
+    """A sentence for each function that dynamo compiled as often as it may: further calls of others run op by op."""
+    try:
+        limit = int(getattr(sys.modules.get("torch._dynamo.config"), "recompile_limit", 0))
+    except Exception as error:  # another release of torch may name it otherwise
+        pass_on(error)
+        return []
+    rows = noted.get("recompiles", [])
+    found = Counter(each["source"] for each in rows)
+    last = {each["source"]: each["reason"] for each in rows}
+    return [
+        f"torch.compile compiled the function at {source} {times + 1} times, as often as "
+        f"torch._dynamo.config.recompile_limit allows: calls that fit none of these run op by op. The last time "
+        f"it compiled, this did not hold: {' '.join(last[source].partition('#')[0].split())}"
+        for source, times in found.items()
+        if limit and times >= limit - 1
+    ]
 
 
 def _breaks(rows: list[Any]) -> list[dict[str, str]]:

@@ -85,7 +85,7 @@ def write_run(
     info["dynamo"] = dynamo.notes()
     if library_calls:
         info["library_calls"] = library_calls
-    info["warnings"] = [*notes, *STATE.notes]
+    info["warnings"] = [*notes, *dynamo.warnings(info["dynamo"]), *STATE.notes]
     run_writer.write_run_info(run, info)
     return label
 

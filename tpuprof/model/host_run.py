@@ -15,7 +15,13 @@ from tpuprof.model.attribution import Breakdown, attribute
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.compile.noted import noted_compiles
-from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of, without_one_off
+from tpuprof.model.compile.recurrence import (
+    AfterCapture,
+    History,
+    numbers_of,
+    without_one_off,
+    without_their_compiles,
+)
 from tpuprof.model.compile.traced_causes import with_traced_causes
 from tpuprof.model.compile.unseen import unseen_compiles
 from tpuprof.model.device.activity import DeviceActivity
@@ -52,16 +58,18 @@ from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
-from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work
+from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work, work_is_elsewhere
 from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Spans, merge
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
+from tpuprof.model.run_ahead import with_even_ends
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
 from tpuprof.model.steps.optimizer import steps_with_calls
-from tpuprof.model.steps.training_calls import Trains
+from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP
+from tpuprof.model.steps.training_calls import Functions, Trains
 from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
 from tpuprof.parallel import begin, in_threads
@@ -194,7 +202,7 @@ def _analyzed(
         warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *doubts]),
         program_ops=_program_ops(breakdown, devices, steps, protos),
         threads=threads,
-        queue=_queue(host, devices, virtual_devices)
+        queue=_queue(host, devices, virtual_devices, steps)
         if devices or not words.eager
         else Queue(feeding=feeding_share(host, driver, words, steps, activity.compiling)),
         **fields,
@@ -204,7 +212,7 @@ def _analyzed(
 def _trains(protos: dict[str, bytes]) -> Trains:
     """Which functions train, by their programs: only traces of JAX without step markers ask."""
 
-    def trains(called: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+    def trains(called: Collection[str]) -> Functions:
         from tpuprof.model.steps.training_functions import training_functions
 
         return training_functions(protos.items(), called)
@@ -225,12 +233,19 @@ def _steps(
     recorded = replace(recorded_of(host), compiling=_making(activity, words))
     steps = find_steps(driver, devices, words, recorded, trains)
     steps = steps if len(steps) else few_steps(driver, devices, recorded, host_alone=words.eager)
-    steps = steps if devices else with_backlog(steps, host, driver, words)
+    steps = (
+        with_even_ends(steps, devices, activity.dispatching)
+        if devices
+        else with_backlog(steps, host, driver, words)
+    )
     history = history.in_steps_like(steps)
     if history.after is None:
         return steps, None, history
-    steps, compiles = without_one_off(steps, noted_compiles(host, words, steps, devices), history)
-    return steps, compiles, history
+    compiles = noted_compiles(host, words, steps, devices)
+    left, compiles_left = without_one_off(steps, compiles, history)
+    if not devices and len(left) < len(steps) and work_is_elsewhere(host, driver, words, steps, left):
+        left, compiles_left = without_their_compiles(steps, left, compiles)
+    return left, compiles_left, history
 
 
 def _making(activity: HostActivity, words: Vocabulary) -> Spans:
@@ -337,7 +352,11 @@ def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
     return [cpu] if cpu else []
 
 
-def _queue(host: Host, devices: list[DeviceActivity], virtual_devices: int | None) -> Queue:
-    if host.gpus or any(each.type != "CPU" for each in devices):
-        return Queue()
+def _queue(host: Host, devices: list[DeviceActivity], virtual_devices: int | None, steps: Steps) -> Queue:
+    if (
+        host.gpus
+        or any(each.type != "CPU" for each in devices)
+        or any(each.name in (RUN_UP, RUN_AHEAD) for each in steps.phases)
+    ):
+        return Queue()  # a queue that is full grows no more
     return queue_of(host.threads, virtual_devices or 1)

@@ -7,6 +7,7 @@ from dataclasses import field
 
 import numpy as np
 
+from tpuprof import parts as part
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
 from tpuprof.records import record
@@ -26,17 +27,26 @@ DRIFT_FROM = 0.05
 DRIFT_P = 0.01
 # Parts named as the reason of an outlier: those that hold at least this share of the excess.
 REASON_SHARE = 0.2
+# Share of an outlier's excess that the device's work of earlier steps must hold for the step to be no slow one: most.
+EARLIER_FROM_SHARE = 0.5
+# Parts that grow where the host waits for programs of earlier steps.
+_OF_THE_QUEUE = (*part.DEVICE_PARTS, part.HOST_SYNC)
 # Outliers that are looked into, the longest ones: nobody reads more, and a day of training has thousands (steps).
 MAX_OUTLIERS = 100
 
 
 @record(frozen=True)
 class Outlier:
-    """A step much longer than the others: its row, the excess over the median step, and the parts that grew (ps)."""
+    """A step much longer than the others: its row, the excess over the median step, and the parts that grew (ps).
+
+    `earlier_ps` is the device's work of steps before, where the host waits for that and it explains the excess; parts
+    of the device and waits for it are then no reasons of their own.
+    """
 
     row: int
     excess_ps: int
     reasons: list[tuple[str, int]] = field(default_factory=list)
+    earlier_ps: int = 0
 
 
 @record(frozen=True)
@@ -47,9 +57,13 @@ class Drift:
     p_value: float
 
 
-def find_outliers(wall: Int64, parts: Mapping[str, Int64]) -> tuple[list[Outlier], int]:
+def find_outliers(
+    wall: Int64, parts: Mapping[str, Int64], earlier: Int64 | None = None
+) -> tuple[list[Outlier], int]:
     """The longest steps that stand out, longest first, with what each had more of than the median step; and how many
     stand out in all.
+
+    `earlier` is the device's work in each step that was handed over before it (ps), None where that is unknown.
     """
     if len(wall) < MIN_STEPS:
         return [], 0
@@ -61,11 +75,17 @@ def find_outliers(wall: Int64, parts: Mapping[str, Int64]) -> tuple[list[Outlier
     found = []
     for row in rows[np.argsort(-wall[rows], kind="stable")][:MAX_OUTLIERS].tolist():
         excess = int(wall[row] - middle)
-        more = [(name, int(column[row] - usual[name])) for name, column in parts.items()]
+        waited = int(earlier[row]) if earlier is not None else 0
+        waited = waited if waited >= EARLIER_FROM_SHARE * excess else 0
+        more = [
+            (name, int(column[row] - usual[name]))
+            for name, column in parts.items()
+            if not (waited and name in _OF_THE_QUEUE)
+        ]
         reasons = sorted(
             (each for each in more if each[1] >= REASON_SHARE * excess), key=lambda each: -each[1]
         )
-        found.append(Outlier(row, excess, reasons))
+        found.append(Outlier(row, excess, reasons, waited))
     return found, len(rows)
 
 

@@ -229,6 +229,9 @@ def _outliers(report: Report) -> list[str]:
 def _outlier(row: OutlierRow) -> str:
     reasons = ", ".join(f"{name} {format_ms(ms)} more" for name, ms in row.reasons.items())
     took = f"step {row.step} took {format_ms(row.wall_ms)}, {format_ms(row.excess_ms)} over the median"
+    if row.earlier_ms:
+        waits = f"waits there for {format_ms(row.earlier_ms)} of earlier steps' work"
+        return f"{took}: the host runs ahead of the device, and {waits}{', ' if reasons else ''}{reasons}"
     return f"{took}: {reasons or 'no one part grew'}"
 
 

@@ -25,7 +25,7 @@ from tpuprof.report.labels import (
 )
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
-from tpuprof.report.step_times import step_times
+from tpuprof.report.step_times import runs_ahead, step_times
 from tpuprof.shown_text import printable
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
@@ -43,6 +43,7 @@ BAR_FROM_SHARE = 0.005
 _TIMES = (
     "wall",
     "vs median",
+    "vs mean",
     "duration",
     "self",
     "share",
@@ -221,11 +222,15 @@ def _breakdown(report: Report) -> list[RenderableType]:
 
 
 def _slowest_steps(report: Report) -> RenderableType:
-    table = _table("Slowest steps", "step", "wall", "vs median", "bound by", "largest parts")
+    # The median of a host that runs ahead is what a call takes, and says nothing of a step.
+    against, usual = "vs median", report.steps.median_ms
+    if runs_ahead(report):
+        against, usual = "vs mean", report.run_summary.mean_step_ms
+    table = _table("Slowest steps", "step", "wall", against, "bound by", "largest parts")
     slowest = report.steps.longest(ROWS_SHOWN)
     many_hosts = len({step.host for step in report.steps.per_step}) > 1
     for step in slowest:
-        ratio = f"{step.wall_ms / report.steps.median_ms:.2f}x" if report.steps.median_ms else ""
+        ratio = f"{step.wall_ms / usual:.2f}x" if usual else ""
         name = f"{step.index} on {escape(step.host)}" if many_hosts else str(step.index)
         table.add_row(name, format_ms(step.wall_ms), ratio, escape(step.bound), escape(_largest_parts(step)))
     return table

@@ -222,7 +222,11 @@ class Throughput:
 
 @record(frozen=True)
 class OutlierRow:
-    """A step that stands out: its excess over the median step and the parts that grew, in ms."""
+    """A step that stands out: its excess over the median step and the parts that grew, in ms.
+
+    `earlier_ms` is the device's work of steps before, for which the host waits in this one, where that explains the
+    excess: a host that runs ahead of its device has such steps, and they are no slow ones.
+    """
 
     step: int
     host: str
@@ -230,6 +234,7 @@ class OutlierRow:
     wall_ms: float
     excess_ms: float
     reasons: dict[str, float]
+    earlier_ms: float = 0.0
 
 
 @record(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tpuprof.chips import chip_of
 from tpuprof.instrument.stack_frames import source_of
+from tpuprof.model.compile.cause import EXPLAINED
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.cpu_plugin import on_cpu_plugin
 from tpuprof.model.host_run import HostRun
@@ -205,6 +206,15 @@ class TelemetrySignals(SignalsBase):
         if not isinstance(found, dict):
             raise Unavailable("run.json does not say which environment variables were set")
         return {str(name): str(value) for name, value in found.items()}
+
+    @signal("yes or no")
+    def explains_misses(self) -> bool:
+        """Whether JAX was asked why it traces functions again (`jax_explain_cache_misses`)."""
+        if any(EXPLAINED in row.cause.detail for row in self._report.compiles):
+            return True
+        environment = self._run.info.get("environment")
+        said = environment.get("JAX_EXPLAIN_CACHE_MISSES") if isinstance(environment, dict) else None
+        return str(said or "0").lower() not in ("0", "false", "off")
 
     @signal("yes or no")
     def defers_ops(self) -> bool:

@@ -17,7 +17,18 @@ from tpuprof.model.intervals import Bool, Int64, among, ascending_distinct
 from tpuprof.records import record
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.clock import Float64, Pieces, Queue, play
-from tpuprof.simulate.timeline import BLOCKING, DEVICE_WAIT, GRAPH_CUT, WAITS, Sort, Stretches, Timeline, Work
+from tpuprof.simulate.timeline import (
+    BLOCKING,
+    DEVICE_WAIT,
+    GRAPH_CUT,
+    JITTED_CALL,
+    RUNNING,
+    WAITS,
+    Sort,
+    Stretches,
+    Timeline,
+    Work,
+)
 from tpuprof.units import PS_PER_MS
 
 # A simulation that misses the measured step time by more than this share is not used for prices.
@@ -103,6 +114,10 @@ def _pieces(timeline: Timeline, change: Change, locking: Int64) -> Pieces:
     factor = host_factors(rows, change)
     ends = timeline.work.end
     ended = np.where(rows.of(lambda sort: sort.kind in BLOCKING) & (factor != 0), _ended_in(rows, ends), -1)
+    if change.let_go:
+        # What the thread had run itself before, a read of it waits for.
+        reads = rows.of(lambda sort: sort.kind == part.HOST_SYNC) & (factor != 0) & (ended < 0)
+        ended[reads] = np.searchsorted(timeline.work.launch, rows.start[reads], "right") - 1
     cut = np.where(np.isin(rows.cut, locking), rows.cut, -1)
     waits = ended >= 0
     begins = among(rows.start, timeline.work.launch) | waits
@@ -139,11 +154,18 @@ def host_factors(rows: Stretches, change: Change) -> Float64:
     factor = np.array([_factor(each, change) for each in rows.sorts])[rows.sort]
     if change.unblock:
         factor[rows.of(lambda sort: sort.kind in WAITS) & (rows.cut < 0)] = 0.0
+    if change.let_go:
+        factor[rows.of(_runs_or_waits_in_call)] = 0.0
     if change.join_cuts is not None:
         joined = rows.of(lambda sort: GRAPH_CUT in sort.inside and sort.kind not in (*WAITS, part.COMPILE))
         joined &= ~np.isin(rows.cut, _longest_cuts(rows))
         factor[joined] = np.minimum(factor[joined], change.join_cuts)
     return factor
+
+
+def _runs_or_waits_in_call(sort: Sort) -> bool:
+    """Whether the thread runs a program itself, or waits in a call for the one before: ordered callbacks."""
+    return sort.kind == RUNNING or (sort.kind == part.HOST_SYNC and JITTED_CALL in sort.inside)
 
 
 def _factor(sort: Sort, change: Change) -> float:
@@ -158,7 +180,7 @@ def _factor(sort: Sort, change: Change) -> float:
 
 def _locking_cuts(rows: Stretches) -> Int64:
     """Graph cuts that found the device free, so that the trace shows no wait where another replay may need one."""
-    waiting = rows.of(lambda sort: sort.kind == DEVICE_WAIT)
+    waiting = rows.of(lambda sort: sort.kind in (DEVICE_WAIT, RUNNING))
     cuts = rows.cut[rows.cut >= 0]
     return ascending_distinct(cuts[~among(cuts, rows.cut[waiting])])
 

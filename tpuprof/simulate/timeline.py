@@ -31,14 +31,17 @@ from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
 
 DEVICE_WAIT = "device_wait"
+# Host time in which the training thread runs a program of the device itself, as XLA's CPU client lets it.
+RUNNING = "running"
 # Host time that no event explains and that is not tracing either.
 OTHER = "other"
 # Kinds of host time in which the host waits for device work rather than works. Time of JAX's host that nothing
 # explains is counted here: its waits leave no event, and it is replayed as a fixed time where no work ended in it.
-WAITS = (DEVICE_WAIT, *(each.name for each in part.PARTS if each.replay is part.Replay.WAIT), OTHER)
+WAITS = (DEVICE_WAIT, RUNNING, *(each.name for each in part.PARTS if each.replay is part.Replay.WAIT), OTHER)
 # Kinds that end with a piece of work where one ended in them: handing over a program waits while the queue is full.
 BLOCKING = (*WAITS, *(each.name for each in part.PARTS if each.replay is part.Replay.HAND_OVER))
 GRAPH_CUT = "graph_cut"
+JITTED_CALL = "jitted_call"
 # The CPU client begins a program this long after it was handed over, at most (ps): in the sample traces 0.2 ms at most.
 BEGINS_WITHIN_PS = 5 * PS_PER_MS
 
@@ -195,7 +198,7 @@ def _layers(host: HostActivity) -> list[tuple[str, Spans]]:
 
     A program that the thread runs itself keeps it until it ends, whatever the program's callbacks do there.
     """
-    layers = [(DEVICE_WAIT, host.running)]
+    layers = [(RUNNING, host.running)]
     layers += [(part.COMPILE, compiling(host))]
     layers += [(part.USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
     layers += sorted(host.named.items())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tpuprof.compare.steps import StepPair
     from tpuprof.report.schema import StepRow, StepSummary
-    from tpuprof.report.sections import Steadiness
+    from tpuprof.report.sections import OutlierRow, Steadiness
     from tpuprof_dashboard.store import Store
 
 _FIRST, _SECOND = ("#0072B2", ""), ("#D55E00", "/")
@@ -147,8 +147,10 @@ def _all(view: View, steps: list[StepRow]) -> Any:
 
 def _outliers(view: View, steadiness: Steadiness) -> Any:
     rows = [
-        {**row, "reasons": _reasons(each.reasons), GO: view.timeline(each.host, each.start_ns, each.wall_ms)}
-        for each, row in zip(steadiness.outliers, rows_of(steadiness.outliers, ("start_ns",)), strict=True)
+        {**row, "reasons": _reasons(each), GO: view.timeline(each.host, each.start_ns, each.wall_ms)}
+        for each, row in zip(
+            steadiness.outliers, rows_of(steadiness.outliers, ("start_ns", "earlier_ms")), strict=True
+        )
     ]
     drift = steadiness.drift_ms
     text = (
@@ -170,8 +172,9 @@ def _outliers(view: View, steadiness: Steadiness) -> Any:
     return section("Steadiness", dmc.Text(f"{text} {effect}", mb="xs", id="steadiness"), found)
 
 
-def _reasons(reasons: dict[str, float]) -> str:
-    return ", ".join(f"{part_title(name)} +{format_ms(ms)}" for name, ms in reasons.items())
+def _reasons(row: OutlierRow) -> str:
+    waits = [f"work of earlier steps {format_ms(row.earlier_ms)}"] if row.earlier_ms else []
+    return ", ".join([*waits, *(f"{part_title(name)} +{format_ms(ms)}" for name, ms in row.reasons.items())])
 
 
 def _register(app: Dash, store: Store) -> None:

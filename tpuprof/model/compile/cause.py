@@ -54,9 +54,17 @@ CAUSES_KEPT = 1_024
 NOT_THE_LAST = "compared with the most similar graph before, not the last"
 
 SAME_PROGRAM = (
-    "the two programs have the same inputs, constants and ops: a new function object, a cleared cache, or an "
-    "argument's weak type (JAX)"
+    "the two programs have the same inputs, constants and ops: a new function object, a new object as a "
+    "static argument, a cleared cache, or an argument's weak type (JAX)"
 )
+
+# How the detail begins of each cause of kind `again` that JAX explains; rules have advice of its own for each.
+NEW_FUNCTION = "a new function object"
+UNKNOWN_FUNCTION = "JAX did not know the function"
+NEW_STATIC = "a static argument is a new object"
+WEAK_TYPE = "the weak type of an argument changed"
+# How the detail of each of JAX's explanations ends.
+EXPLAINED = " (JAX's explanation)"
 
 
 @record(frozen=True)

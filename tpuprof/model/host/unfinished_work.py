@@ -19,6 +19,9 @@ NUMBER_READ = "number_read"
 # plugin where no work is left, and some milliseconds where other programs have the CPUs. A judgement, high on purpose:
 # what is below it proves no work.
 NUMBER_TAKES_PS = 10_000_000_000
+# Share of what is handed over, to which steps hold next to nothing of it (share): their own time says nothing of how
+# long a step takes then. A judgement.
+ELSEWHERE_TO_SHARE = 0.1
 
 
 def unfinished_work(
@@ -49,6 +52,20 @@ def feeding_share(
         return 0.0
     handing = subtract(_handing_over(host, driver, vocabulary), compiling)
     return float(np.median(covered(handing, steps.start, steps.end) / np.maximum(steps.wall_ps, 1)))
+
+
+def work_is_elsewhere(
+    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps, left: Steps
+) -> bool:
+    """Whether the steps that are left hold next to nothing of what is handed over in all of them.
+
+    A host that runs ahead hands nothing over in its steps while programs compile: one step waits for all of it.
+    """
+    if driver is None or not vocabulary.eager:
+        return False
+    handing = _handing_over(host, driver, vocabulary)
+    whole, part = (int(covered(handing, each.start, each.end).sum()) for each in (steps, left))
+    return part < ELSEWHERE_TO_SHARE * whole
 
 
 def _named(driver: Track, vocabulary: Vocabulary) -> Spans:

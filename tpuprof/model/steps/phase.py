@@ -8,6 +8,8 @@ EVALUATION = "evaluation"
 OTHER_GRAPHS = "other graphs"
 OTHER_CALLS = "other calls"
 ONE_OFF_COMPILE = "one-off compile"
+RUN_UP = "run-up"
+RUN_AHEAD = "run-ahead"
 
 
 @record(frozen=True)

@@ -5,7 +5,9 @@ The period of all calls holds several steps then, or there is none. The function
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,17 +20,30 @@ from tpuprof.model.timeline import Track
 from tpuprof.records import record
 from tpuprof.units import counted
 
-# (functions that train, all that change weights) of those called.
-Trains = Callable[[Collection[str]], tuple[frozenset[str], frozenset[str]]]
+
+class Functions(NamedTuple):
+    """Functions by what their programs do: those that train, all that change weights, and all with matrix products."""
+
+    train: frozenset[str] = frozenset()
+    change: frozenset[str] = frozenset()
+    multiply: frozenset[str] = frozenset()
+
+
+# What those called do.
+Trains = Callable[[Collection[str]], Functions]
 # What JAX puts before a function's name in the name of its program.
 _WRAPPERS = ("jit_", "pmap_")
+# What JAX replaces there: `<lambda>` is `jit__lambda` in JAX 0.7, `jit__lambda_` in older ones.
+_NO_LETTER = re.compile(r"[^\w.-]")
 # Share of steps that hold a call of a function from which it belongs to the step: a slice of the batch, a random key.
 USUAL_FROM_SHARE = 0.5
+# Functions of a step that a note names (functions): a sentence stays one that can be read.
+NAMED = 3
 
 
-def no_functions(_called: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+def no_functions(_called: Collection[str]) -> Functions:
     """Where no program is known."""
-    return frozenset(), frozenset()
+    return Functions()
 
 
 @record(frozen=True)
@@ -71,10 +86,12 @@ def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> 
     """
     if len(calls.functions) < 2 or len(calls.label) < MIN_REPEATS:
         return None
-    each_once = (_one_in_each(calls.start[calls.label == label], general) for label in np.unique(calls.label))
-    if all(each_once):
+    labels = np.unique(calls.label).tolist()
+    once = {label for label in labels if _one_in_each(calls.start[calls.label == label], general)}
+    if len(once) == len(labels):
         return None  # known without a look into the programs, which takes long
-    names, change = trains(calls.functions.values())
+    known = trains(calls.functions.values())
+    change, names = known.change, known.train or _of_eager_updates(calls, known, once)
     wanted = [label for label, name in calls.functions.items() if name in names]
     chosen = np.flatnonzero(np.isin(calls.label, wanted))
     found = find_repetition(calls.label[chosen]) if len(chosen) >= MIN_REPEATS else None
@@ -85,7 +102,32 @@ def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> 
     extra = _extra_runs(calls.label, chosen, found)
     if any(calls.functions[int(label)] in change for label in np.unique(calls.label[extra >= 0])):
         return None
-    return _steps(calls, chosen, found, extra, sorted(names))
+    return _steps(calls, chosen, found, extra, _named(sorted(names), of_one=bool(known.train)))
+
+
+def _of_eager_updates(calls: Calls, known: Functions, once: set[int]) -> frozenset[str]:
+    """The functions of steps in which ops outside of any jitted function change the weights, where none trains.
+
+    What is called once in each repetition of all calls (`once`, labels) is a log or an evaluation every few steps if a
+    function with products is called more often there, and it changes no weights itself: an update after some batches
+    does. Empty where that is not so.
+    """
+    often = frozenset(
+        name for label, name in calls.functions.items() if label not in once or name in known.change
+    )
+    more = {name for label, name in calls.functions.items() if label not in once}
+    return (
+        often if known.change and known.multiply & more and len(often) < len(calls.functions) else frozenset()
+    )
+
+
+def _named(names: list[str], *, of_one: bool) -> str:
+    """A step in the words of its functions."""
+    if not of_one:
+        more = f" and {counted(len(names) - NAMED, 'other')}" if len(names) > NAMED else ""
+        return f"one round of calls of {', '.join(names[:NAMED])}{more}"
+    one = f"one call of {names[0]}" if len(names) == 1 else f"one round of calls of {', '.join(names)}"
+    return f"{one}, whose results replace what it is given"
 
 
 def _one_in_each(begins: Int64, steps: Steps | None) -> bool:
@@ -113,7 +155,7 @@ def _extra_runs(labels: Int64, chosen: Int64, found: Repetition) -> Int64:
     return runs
 
 
-def _steps(calls: Calls, chosen: Int64, found: Repetition, extra: Int64, names: list[str]) -> Steps | None:
+def _steps(calls: Calls, chosen: Int64, found: Repetition, extra: Int64, one: str) -> Steps | None:
     start, until = calls.start, calls.until
     first, final = chosen[found.first], chosen[found.until - 1]
     follow = np.append(first[1:], len(start))
@@ -134,11 +176,7 @@ def _steps(calls: Calls, chosen: Int64, found: Repetition, extra: Int64, names: 
     until = np.append(ends[whole], [each.end for each in phases]).astype(np.int64)
     if calls.recorded.holds(held, until, calls.first, calls.last) < COVERS_FROM_SHARE:
         return None
-    one = f"one call of {names[0]}" if found.width == 1 else f"one round of calls of {', '.join(names)}"
-    note = (
-        f"no step marker in the trace: a step is {one}, whose results replace what it is given; "
-        "runs of other calls are left out"
-    )
+    note = f"no step marker in the trace: a step is {one}; runs of other calls are left out"
     numbers = np.arange(int(whole.sum()))
     return Steps(calls.source, MEDIUM, numbers, begins[whole], ends[whole], note, phases=phases)
 
@@ -160,3 +198,8 @@ def function_of_program(program: str) -> str:
     """`train_step` of `jit_train_step(33)`."""
     name = program.partition("(")[0]
     return next((name.removeprefix(each) for each in _WRAPPERS if name.startswith(each)), name)
+
+
+def in_program_name(function: str) -> str:
+    """What a function's name is in that of its program: `_lambda` of `<lambda>`, `__call` of `__call__`."""
+    return _NO_LETTER.sub("_", function).rstrip("_")

@@ -8,31 +8,31 @@ from functools import lru_cache
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.device.accumulation import has_products
 from tpuprof.model.device.donation import replaced
-from tpuprof.model.steps.training_calls import function_of_program
+from tpuprof.model.steps.training_calls import Functions, function_of_program, in_program_name
 
 # Share of the most that any program replaces of its inputs (bytes) from which another one changes weights too: both
 # networks of a GAN do, sums of a metric do not. A judgement.
 TRAINS_FROM_SHARE = 0.1
 
 
-def training_functions(
-    programs: Iterable[tuple[str, bytes]], called: Collection[str]
-) -> tuple[frozenset[str], frozenset[str]]:
-    """(functions that train, all that change weights) of those `called`, by name.
+def training_functions(programs: Iterable[tuple[str, bytes]], called: Collection[str]) -> Functions:
+    """What the programs of the functions `called` do, by name.
 
     `programs` are (name, serialized HloProto) of the trace. A function changes weights where its results replace inputs
     of about as many bytes as any other's do; it trains where it multiplies matrices as well.
     """
     most: dict[str, tuple[int, bool]] = {}
+    wanted = {in_program_name(each): each for each in called}
     for name, data in programs:
-        function = function_of_program(name)
-        if function in called:
+        function = wanted.get(in_program_name(function_of_program(name)))
+        if function is not None:
             size, multiplies = _facts(data)
             before = most.get(function, (0, False))
             most[function] = (max(before[0], size), before[1] or multiplies)
     largest = max((size for size, _ in most.values()), default=0)
     change = {name for name, (size, _) in most.items() if largest and size >= TRAINS_FROM_SHARE * largest}
-    return frozenset(name for name in change if most[name][1]), frozenset(change)
+    multiply = frozenset(name for name, (_, products) in most.items() if products)
+    return Functions(frozenset(change) & multiply, frozenset(change), multiply)
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)

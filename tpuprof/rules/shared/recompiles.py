@@ -6,6 +6,7 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.instrument.stack_frames import source_of
+from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.recurrence import (
     RETURNS_FROM_STEPS,
@@ -19,7 +20,7 @@ from tpuprof.model.compile.recurrence import (
 )
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.model.telemetry import compiles_before
-from tpuprof.report.schema import CompileRow, Evidence
+from tpuprof.report.schema import Cause, CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -39,8 +40,15 @@ SAME_RATE_FROM = 0.9
 # compile once, a new learning rate per epoch each time. Half is the middle between none of it and all. A judgement.
 MAY_BE_ONCE = 0.5
 COMES_AGAIN_UNKNOWN = "; it is unknown whether compiles come again"
-# The cause of a compile that made the same program, and all others: each has advice of its own in JAX.
-AGAIN, OTHER = "again", "other"
+# The cause of a compile that made the same program, and all others: each has advice of its own in JAX. Where JAX says
+# which of the causes it was, that is all; else all are advised, and how to learn which one it is (`ask`).
+AGAIN, OTHER, ASK = "again", "other", "ask"
+_EXPLAINED = {
+    NEW_FUNCTION: "function",
+    UNKNOWN_FUNCTION: "function",
+    NEW_STATIC: "static",
+    WEAK_TYPE: "number",
+}
 # Causes that tell nothing of what changed: all advice is given where no compile has another one.
 _UNTOLD = ("unknown", "first")
 
@@ -80,10 +88,18 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         title=_title(signals, chosen, seen, rarer=share < SAME_RATE_FROM * seen, sure=least == most),
         price=counterfactual(_without(signals, most, first), _without(signals, least, first)),
         confidence="low" if least != most else "high" if known else "medium",
-        cases=frozenset(
-            AGAIN if row.cause.kind == AGAIN else OTHER for row in chosen if row.cause.kind not in _UNTOLD
-        ),
+        cases=_cases(signals, [row.cause for row in chosen if row.cause.kind not in _UNTOLD]),
     )
+
+
+def _cases(signals: Signals, causes: list[Cause]) -> frozenset[str]:
+    """What is advised: of compiles that made the same program, the cause that JAX states, else each and how to ask."""
+    found = {OTHER for each in causes if each.kind != AGAIN}
+    for each in causes:
+        if each.kind == AGAIN:
+            known = {case for said, case in _EXPLAINED.items() if each.detail.startswith(said)}
+            found |= known or {*_EXPLAINED.values(), *(() if signals.explains_misses else (ASK,))}
+    return frozenset(found)
 
 
 def _traces_to_compile(signals: Signals) -> bool:

@@ -30,10 +30,17 @@ that the program holds, or a branch taken for the first time.
 
 ## How to fix in JAX
 
-[again] Make each jitted function once, outside of the loop: to `jax.jit` a function, a lambda or a `functools.partial`
-that is made again in each step is another one, and compiles once more. Give a number one type in all calls, such as
-`jnp.float32(lr)`: a Python number and an array do not share a program. Which of these it is, JAX says in a capture
-with `JAX_EXPLAIN_CACHE_MISSES=1`.
+[function] Make each jitted function once, outside of the loop: to `jax.jit` a function, a lambda or a
+`functools.partial` that is made again in each step is another one, and compiles once more.
+
+[static] Make an object that is a static argument once, outside of the loop (`self` is one, where a method is jitted
+with `static_argnums=0`), or give its class `__eq__` and `__hash__`, as a frozen dataclass has: JAX compiles for each
+object that is not equal to one before.
+
+[number] Give a number one type in all calls, such as `jnp.float32(lr)`: a Python number and an array do not share a
+program.
+
+[ask] Which of these it is, JAX says in a capture with `JAX_EXPLAIN_CACHE_MISSES=1`, unless the function is a library's.
 
 [other] Let the decision be data: `jnp.where`, or `jax.lax.cond` where one side is expensive. Keep the structure of what
 is passed to a jitted function the same: another tree of arguments or another dtype compiles again.
@@ -74,6 +81,7 @@ from tpuprof.signals import Signals
         "framework",
         "uncut_steps",
         "cutting_reads",
+        "explains_misses",
     ),
 )
 def check(signals: Signals) -> Outcome:

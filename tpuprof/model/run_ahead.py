@@ -1,0 +1,155 @@
+"""A host that runs ahead of its device: which steps wait for the work of the steps before, and how far ahead it gets.
+
+Such a host hands programs over for many steps, and then waits for all of them in one call: that step is no slow one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.intervals import Int64, Spans, contains, covered
+from tpuprof.model.median import median
+from tpuprof.model.steps import Steps
+from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP, Phase
+from tpuprof.records import record
+from tpuprof.units import counted
+
+Float64 = npt.NDArray[np.float64]
+
+# How much the queue of programs grows or shrinks within a capture from which the host's steps say nothing of how long
+# a step takes later (steps): a steady queue varies by one, as a program ends just before a step's end or just after.
+AHEAD_FROM_STEPS = 2
+# How much longer the queue is after the steps at one end of a capture from which they are left out (steps). XLA's CPU
+# client lets 32 programs wait; fewer steps change the mean of a capture by less than steps vary. A judgement.
+RUN_UP_FROM_STEPS = 4
+# How much the queue grows per step behind the last wait (steps): by as much as the device is slower than the host. What
+# is counted wrong in one step of ten, as a small program that leaves no event, grows by less. A judgement.
+GROWS_FROM = 0.25
+# Steps that must be left (steps): as for outliers.
+MIN_STEPS = 5
+
+
+@record(frozen=True)
+class RunAhead:
+    """`earlier_ps` is the device's time in each step for programs that were handed over in steps before.
+
+    `varies` says whether the queue of programs grew or shrank by steps: times of the host's steps have no trend then
+    that anybody would feel.
+    """
+
+    earlier_ps: Int64
+    varies: bool
+
+
+@record(frozen=True)
+class _Queue:
+    """Programs that the host hands over in each step, and those that end in it, both in steps."""
+
+    given: Float64
+    done: Float64
+
+    @property
+    def length(self) -> Float64:
+        """How much longer the queue is after each step than before the first one (steps)."""
+        found: Float64 = np.cumsum(self.given - self.done)
+        return found
+
+
+def run_ahead(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> RunAhead | None:
+    """What a host's queue of programs did in its steps; None where the trace does not show it, or the device paces."""
+    queue = _queue(steps, devices, dispatching)
+    if queue is None:
+        return None
+    busy = covered(_busiest(devices).busy, steps.start, steps.end)
+    earlier = np.maximum(queue.done - queue.given, 0.0) / np.maximum(queue.done, 1.0) * busy
+    varies = np.ptp(np.append(0.0, queue.length)) >= AHEAD_FROM_STEPS
+    return RunAhead(earlier.astype(np.int64), bool(varies))
+
+
+def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> Steps:
+    """The steps without those at either end whose work the device does before or after them.
+
+    The queue is empty where a recording begins, and later full: steps that only fill it take the host no time. Where a
+    host waits every 20 steps for all of them, those after the last wait have their work behind the last step. What is
+    between steps hands over work of its own: nothing is left out there.
+    """
+    queue = _queue(steps, devices, dispatching)
+    if queue is None or not steps.tile:
+        return steps
+    level = np.append(0.0, queue.length)
+    begin, end = _once_full(level) or (0, _until_last_wait(level))
+    # Where programs wait, the device works.
+    at = np.array([steps.start[begin] if begin else steps.end[-1] - 1])
+    return _between(steps, begin, end) if contains(_busiest(devices).busy, at).all() else steps
+
+
+def _once_full(level: Float64) -> tuple[int, int] | None:
+    """The rows of steps from where the queue is full on; None where it does not stay so."""
+    full = float(np.median(level[len(level) // 2 :]))
+    first = int(np.argmax(level > full - 1))
+    steady = np.ptp(level[first:]) <= AHEAD_FROM_STEPS
+    return (first, len(level) - 1) if full >= RUN_UP_FROM_STEPS and steady else None
+
+
+def _until_last_wait(level: Float64) -> int:
+    """The steps until the queue is as short as it gets for the last time; all where it does not grow behind that."""
+    # A program that ends just behind a step makes one of difference; a step in which the queue grows is no wait.
+    short = np.flatnonzero((level <= level.min() + 1) & (np.diff(level, prepend=level[0]) <= 0))
+    last, steps = int(short[-1]), len(level) - 1
+    grows = level[-1] - level[last]
+    return last if grows >= max(RUN_UP_FROM_STEPS, GROWS_FROM * (steps - last)) else steps
+
+
+def _between(steps: Steps, begin: int, end: int) -> Steps:
+    """The steps in those rows, the others as phases; all of them where too few would be left."""
+    if (begin, end) == (0, len(steps)) or end - begin < MIN_STEPS:
+        return steps
+    start, until = int(steps.start[begin]), int(steps.end[end - 1])
+    phases = [each for each in steps.phases if start <= each.start < until]
+    if begin:
+        text = f"the host handed {counted(begin, 'step')} over before it first waited for the device"
+        phases.insert(0, Phase(RUN_UP, int(steps.start[0]), start, begin, text, int(steps.number[begin])))
+    if end < len(steps):
+        text = f"the device did the work of {counted(len(steps) - end, 'step')} after the last of them"
+        last = int(steps.number[end - 1]) + 1
+        phases.append(Phase(RUN_AHEAD, until, int(steps.end[-1]), len(steps) - end, text, last))
+    kept = slice(begin, end)
+    return replace(
+        steps,
+        number=steps.number[kept],
+        start=steps.start[kept],
+        end=steps.end[kept],
+        phases=tuple(phases),
+    )
+
+
+def _queue(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> _Queue | None:
+    if not devices or not len(steps) or not steps.source.host_paced:
+        return None
+    given = _inside(dispatching.start, steps)
+    # Steps hand over the same. What a few call beside is small, and such programs may leave no event.
+    given = np.minimum(given, max(int(median(given)), 1))
+    done = _inside(np.sort(_busiest(devices).programs.end), steps)
+    # A call may be several programs, as on several devices.
+    of_one = median(given), median(done)
+    if not all(of_one) and done.any():
+        # From one wait to the next as many end as are handed over.
+        first, last = np.flatnonzero(done)[[0, -1]].tolist()
+        rows = slice(first + 1 if first < last else 0, last + 1)
+        of_one = float(given[rows].mean()), float(done[rows].mean())
+    return _Queue(given / of_one[0], done / of_one[1]) if all(of_one) else None
+
+
+def _busiest(devices: list[DeviceActivity]) -> DeviceActivity:
+    return max(devices, key=lambda each: each.busy.total)
+
+
+def _inside(times: Int64, steps: Steps) -> Int64:
+    """How many of the times, in order, each step holds, with what is between it and the next."""
+    bounds = np.append(steps.start, steps.end[-1])
+    found: Int64 = np.diff(np.searchsorted(times, bounds, "left"))
+    return found
