@@ -156,7 +156,7 @@ class Counted:
     samples: float = 0.0
     wall_ns: int = 0
     processes: int = 0
-    gradients: frozenset[str] = frozenset()
+    gradients: list[str] = field(default_factory=list)
 
 
 def counted(records: list[StepRecord]) -> Counted:
@@ -176,7 +176,7 @@ def counted(records: list[StepRecord]) -> Counted:
         wall_ns=sum(each.wall_ns for each in captured),
         # Each process notes a step once.
         processes=max(Counter(each.step for each in captured).values(), default=0),
-        gradients=frozenset(op for each in records for op in each.gradients),
+        gradients=sorted({op for each in records for op in each.gradients}),
     )
 
 
