@@ -219,7 +219,7 @@ def _compile_times(hosts: list[HostRun]) -> tuple[list[float], list[float]]:
 
 def _in_few(hosts: list[HostRun], bound: Bound, times: StepTimes) -> str:
     """In which few steps nearly all of what the verdict names is; empty where each step has it."""
-    if bound.again:
+    if bound.again and not bound.by_turns:
         again = [again_by_step(host.read_graphs, len(host.steps)) for host in hosts]
         return said_of_few([ps_to_ms(ps) for column in again for ps in column.tolist()])
     return said_of_few(spent_of(hosts, bound, times))
