@@ -27,8 +27,8 @@ def test_a_price_that_begins_at_something_leaves_the_verdict(low):
 def test_a_price_that_begins_at_nothing_makes_it_perhaps(low):
     said = weakened(SYNC, [finding(low=low)], TIMES)
     assert said.sentence == (
-        "Perhaps sync-bound: a read costs up to 30 % of each step. That is the most it can cost: without it a step may "
-        "take as long. The device is busy for 70 %."
+        "Perhaps sync-bound: a read costs up to 30 % of each step. Without it a step may take as long, or be up "
+        "to 30.0 ms shorter. The device is busy for 70 %."
     )
     assert (said.bound, said.share) == (SYNC.bound, SYNC.share)
 

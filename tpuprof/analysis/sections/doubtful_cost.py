@@ -12,7 +12,7 @@ from dataclasses import replace
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.schema import Finding, Savings, Verdict
 from tpuprof.rules.base import FAILED, PASSED, UNAVAILABLE
-from tpuprof.units import format_share
+from tpuprof.units import format_ms, format_share
 
 # The rules that price what a verdict's word costs. Verdicts of other words state idle time, which is measured.
 PRICED_BY = {"sync": ("device-to-host-sync",), "fallback": ("aten-fallback", "boolean-mask")}
@@ -20,7 +20,7 @@ PRICED_BY = {"sync": ("device-to-host-sync",), "fallback": ("aten-fallback", "bo
 BEGINS_FROM_SHARE = 0.01
 _BOUND = "-bound: "
 MAY_BE_NOTHING = (
-    " That is the most it can cost: without it a step may take as long. The device is busy for {busy}."
+    " Without it a step may take as long, or be up to {high} shorter. The device is busy for {busy}."
 )
 UNPRICED = " No price confirms it: {reason}."
 NO_PRICE = "nothing in this capture tells"
@@ -44,8 +44,10 @@ def _is_sure(savings: Savings | None, times: StepTimes) -> bool:
 
 
 def _doubt(about: list[Finding], times: StepTimes) -> str:
-    if any(each.savings is not None for each in about):
-        return MAY_BE_NOTHING.format(busy=format_share(times.busy / times.wall))
+    prices = [each.savings.high for each in about if each.savings is not None]
+    if prices:
+        busy = format_share(times.busy / times.wall)
+        return MAY_BE_NOTHING.format(high=format_ms(max(prices)), busy=busy)
     reason = next((each.reason for each in about if each.reason), NO_PRICE)
     return UNPRICED.format(reason=reason)
 
