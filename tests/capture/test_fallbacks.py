@@ -111,3 +111,54 @@ def test_a_mask_as_index_is_where_nonzero_falls_back(tmp_path):
         f"by a mask {mask}",
         f"written {written}",
     ]
+
+
+GRADIENTS = """
+import torch
+import torch_xla
+from tpuprof.capture.fallbacks import FallbackFinder
+
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * torch.special.i1(ctx.saved_tensors[0])  # in its backward
+
+x = torch.rand(4, device=torch_xla.device(), requires_grad=True)
+
+def look(op, forward, twice=False):
+    finder = FallbackFinder()
+    finder.step_ended({op: 1})
+    loss = forward().sum()
+    if twice:
+        (gradient,) = torch.autograd.grad(loss, x, create_graph=True)
+        gradient.sum().backward()  # twice
+    else:
+        loss.backward()
+    finder.stop()
+    print(finder.sources[op].rpartition(":")[2], sorted(finder.gradients))
+
+look("aten::digamma", lambda: torch.lgamma(x.abs() + 1.0))  # its gradient
+look("aten::special_i1", lambda: Own.apply(x))
+look("aten::polygamma", lambda: torch.lgamma(x + 1.0), twice=True)
+"""
+
+
+@pytest.mark.slow("a torch_xla process of its own")
+def test_an_op_of_the_backward_pass_has_the_line_whose_gradient_it_computes(tmp_path):
+    """Or the line of its own, in a function with a `backward` in Python; or that of the call, where numbers say no more."""
+    script = scripts.write(tmp_path / "train.py", GRADIENTS, prelude=False)
+    lines = script.read_text().splitlines()
+    gradient, own, twice = (
+        next(number for number, line in enumerate(lines, 1) if line.endswith(words))
+        for words in ("# its gradient", "# in its backward", "# twice")
+    )
+    assert scripts.run(script).stdout.splitlines() == [
+        f"{gradient} ['aten::digamma']",
+        f"{own} []",
+        f"{twice} []",
+    ]

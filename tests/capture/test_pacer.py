@@ -1,9 +1,11 @@
 """Programs without steps are recorded by the clock: when that is due, and that steps take over."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
+from tpuprof.capture.by_clock import STEPS_SHOW_FROM, ByClock
 from tpuprof.capture.controller import ENOUGH_BY_CLOCK_SECONDS, QUIET_ENOUGH_SECONDS, Controller, Phase, Plan
 from tpuprof.capture.pacer import (
     COMPILES_TO_SEE,
@@ -606,3 +608,10 @@ def test_steps_that_come_meanwhile_replace_it():
     controller.end_by_clock()
     assert controller.phase is Phase.DONE
     assert recorder.kept is recorder.started[1]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 9])
+def test_a_single_graph_cut_before_the_loop_is_no_step_that_the_program_shows(steps):
+    """`torch_xla.sync()` after the model is made; the loop then runs functions of torch.compile, and reads values."""
+    recorder = SimpleNamespace(steps_seen=lambda: steps, controller=SimpleNamespace(phase=Phase.WAITING))
+    assert ByClock(recorder, lambda: None).marked() is (steps >= STEPS_SHOW_FROM)

@@ -479,6 +479,26 @@ def test_a_line_at_both_ends_of_an_interval_with_a_graph_cut_may_be_seen_in_two_
     assert parts_ms(read(trace))[part] >= 34.9
 
 
+@pytest.mark.parametrize(("reads", "backward", "python"), [(0, 0, 0.0), (1, 0, 29.6), (1, 300, 37.9)])
+def test_a_line_that_is_left_for_a_read_is_no_line_that_traces(read, reads, backward, python):
+    """An environment in NumPy is called after each read of an action: 26 ops of the policy lie between its samples.
+
+    What an op takes the backward pass shows best, in one interval: 300 ops in 6 ms.
+    """
+    trace = step(66_000).sampled(0, 20_000, ops=0, stack=1, **at_line(3, "numbers.normal()"))
+    own = trace.host().line("python")
+    own.event(GRAPH_CUT, 65_980, 5, grad=1, source="t.py:9")
+    for row in range(4):
+        begin = 20_000 + 10_000 * row
+        for _ in range(reads):
+            own.event(HOST_READ, begin + 5_000, 100, source="t.py:8")
+        trace.sampled(begin, 10_000, ops=26, stack=2, **at_line(7, "np.tanh(a @ b)"))
+    trace.sampled(60_000, 6_000, ops=backward, stack=3, **at_line(8, "loss.backward()"))
+    rows = [row for row in host_stack_rows([read(trace)]) if row.source.endswith(":7")]
+    found = sum(row.exposed_ms_per_step for row in rows if row.part == "host:python")
+    assert found == pytest.approx(python, abs=0.6)
+
+
 def reading(event):
     """Steps of 10 ms with 13 ops: 6 ms of other code at line 7, tracing, and a read of 2 ms, in which a sample comes."""
     trace = TraceBuilder()

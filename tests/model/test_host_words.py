@@ -63,3 +63,38 @@ def test_the_backward_pass_is_named_with_the_forward_pass_it_repeats(monkeypatch
         " Most of it is at /home/u/train.py:82 (loss.backward())."
         " The backward pass traces what the forward pass built: most of that at /home/u/train.py:20, 21 (in giou)."
     )
+
+
+@pytest.mark.parametrize(
+    ("part", "second", "said"),
+    [
+        (
+            "host:python",
+            16.0,
+            ", and runs code that gives the device no work at /home/u/train.py:9 (f(x)), 16.0 ms",
+        ),
+        ("host:sleep", 16.0, ", and sleeps at /home/u/train.py:9 (f(x)), 16.0 ms"),
+        ("host:python", 14.0, ""),
+    ],
+)
+def test_another_line_that_takes_nearly_as_long_is_named_too(part, second, said):
+    """Two captures of one program named the one or the other: a sleep of 12 ms, and a loop that takes as long."""
+    stacks = [row("host:sleep", 7, 30.0, "time.sleep(x)"), row(part, 9, second, "f(x)")]
+    parts = {"host:sleep": 30.0}
+    parts[part] = parts.get(part, 0.0) + second
+    assert host_sentence("host", "", times(**parts), stacks, run=None) == (
+        f" The host sleeps at /home/u/train.py:7 (time.sleep(x)), 30.0 ms of 100 ms{said}."
+    )
+
+
+def test_what_the_named_line_calls_is_no_other_line():
+    below = ["deep (/venv/lib/python3.11/site-packages/x.py:1)"]
+    stacks = [
+        row("host:python", 7, 30.0, "g(x)"),
+        HostStackRow("host:io", [f"<module> ({FILE}:7)", *below], "", f"{FILE}:7", "g(x)", 25.0, 0.0, 9),
+    ]
+    said = host_sentence("host", "", times(**{"host:python": 30.0, "host:io": 25.0}), stacks, run=None)
+    assert (
+        said
+        == " The host runs code that gives the device no work at /home/u/train.py:7 (g(x)), 30.0 ms of 100 ms."
+    )

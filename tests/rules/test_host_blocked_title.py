@@ -25,14 +25,18 @@ def elsewhere(ms, part="host:sleep"):
         ([asleep(10.0, LITTLE)], ""),
         ([asleep(10.0, MUCH)], ", and for 2.00 ms while it works"),
         ([asleep(10.0), elsewhere(LITTLE)], ""),
-        ([asleep(10.0), elsewhere(MUCH)], "; other lines take 2.00 ms more"),
+        (
+            [asleep(10.0), elsewhere(MUCH)],
+            "; other lines take 2.00 ms more, most of it at log.py:3 (time.sleep(y))",
+        ),
         (
             [asleep(10.0, 5.0), elsewhere(4.0, "user:gc")],
-            ", and for 5.00 ms while it works; Python garbage collection takes 4.00 ms more",
+            ", and for 5.00 ms while it works; Python garbage collection takes 4.00 ms more, most of it at log.py:3 "
+            "(time.sleep(y))",
         ),
         (
             [asleep(10.0), elsewhere(4.0, "user:gc"), elsewhere(3.0, "host:io")],
-            "; Python garbage collection and such takes 7.00 ms more",
+            "; Python garbage collection and such takes 7.00 ms more, most of it at log.py:3 (time.sleep(y))",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from tpuprof.analysis.run_warnings import run_warnings
 from tpuprof.analysis.sections.compiles import compile_history, compile_rows
 from tpuprof.analysis.sections.compute import left_out, listed_ops
 from tpuprof.analysis.sections.device import device_sections
+from tpuprof.analysis.sections.doubtful_cost import weakened
 from tpuprof.analysis.sections.host import host_sections
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.analysis.sections.measure_next import measure_next
@@ -98,7 +99,10 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     # Rules look at all ops.
     findings = with_proofs(run_rules(Signals(report, run), all_rules(), simulator), run.proofs)
     rest = left_out(device["ops"], listed)
-    report = replace(report, findings=findings, ops=device["ops"][:listed], ops_left_out=rest)
+    verdict = weakened(report.verdict, findings, usual.times)
+    report = replace(
+        report, verdict=verdict, findings=findings, ops=device["ops"][:listed], ops_left_out=rest
+    )
     return replace(report, measure_next=measure_next(report, usual.bound, times))
 
 

@@ -14,6 +14,9 @@ from tpuprof.parallel import on_this_thread
 # Graphs that a program of torch_xla runs before it counts as one that shows no step (graphs): a program that shows them
 # runs few before its first. A judgement.
 GRAPHS_WITHOUT_STEP = 8
+# Steps seen from which a program is taken to show them (steps): a single graph cut, of what was made before the loop,
+# looks like one. Steps that come later take over from a recording by the clock.
+STEPS_SHOW_FROM = 2
 
 
 class Followed(Protocol):
@@ -78,8 +81,8 @@ class ByClock:
         return bool(STATE.framework.compiling())
 
     def marked(self) -> bool:
-        """Whether a step was seen, or recording is over."""
-        return self._recorder.steps_seen() > 0 or self._recorder.controller.phase is Phase.DONE
+        """Whether steps were seen, or recording is over."""
+        return self._recorder.steps_seen() >= STEPS_SHOW_FROM or self._recorder.controller.phase is Phase.DONE
 
     def begin(self) -> bool:
         """Record; whether that could be done."""

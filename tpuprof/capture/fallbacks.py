@@ -2,14 +2,19 @@
 
 torch_xla counts such fallbacks by op and tells no more. Where a step before the capture shows some, one further
 step is watched through a dispatch mode, which sees every op with its Python stack; captured steps never are.
+
+Ops of the backward pass run on threads of autograd, without the program's frames. Autograd numbers its nodes in the
+order in which the forward pass made them: the number says of which line an op computes the gradient.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
 from typing import Any
 
 from tpuprof.capture.telemetry import FALLBACK_PREFIX
-from tpuprof.instrument.stack_frames import source_of, user_frames
+from tpuprof.instrument.stack_frames import source_of, user_frames, user_line
 from tpuprof.instrument.state import note_failure
 
 # torch_xla counts reading one value back among the fallbacks; those reads are counted elsewhere.
@@ -22,10 +27,14 @@ MAX_WATCHED = 3
 
 
 class FallbackFinder:
-    """Watches single steps; `sources` has `file:line` by op (`aten::bincount`)."""
+    """Watches single steps; `sources` has `file:line` by op (`aten::bincount`).
+
+    `gradients` are the ops among them that compute the gradient of that line.
+    """
 
     def __init__(self) -> None:
         self.sources: dict[str, str] = {}
+        self.gradients: set[str] = set()
         self._mode: Any = None
         self._watched = 0
 
@@ -40,7 +49,7 @@ class FallbackFinder:
             return
         self._watched += 1
         try:
-            self._mode = _watch(wanted, self.sources)
+            self._mode = _watch(wanted, self.sources, self.gradients)
             self._mode.__enter__()
         except Exception as error:
             self._mode = None
@@ -74,7 +83,55 @@ def _by_mask(args: Any) -> bool:
     return any(getattr(each, "dtype", None) in (torch.bool, torch.uint8) for each in indices)
 
 
-def _watch(wanted: set[str], sources: dict[str, str]) -> Any:
+class _Nodes:
+    """The program's lines by the numbers of the nodes that autograd made for them, on the thread that trains."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self._lines: dict[int, str] = {}
+        self._made = _nodes_made()
+
+    def note(self) -> None:
+        """Note the line of the op that is called, whose node has just been made."""
+        import torch
+
+        grad = torch.is_grad_enabled()
+        if torch._C._current_autograd_node() is not None:
+            if grad:
+                # Another thread numbers the nodes of a gradient's gradient: numbers no longer say whose they are.
+                self._lines = {}
+            return
+        if grad and threading.get_ident() == self.thread and (made := _nodes_made()) > self._made:
+            # Of ops in one node the first one counts. An op that needs no gradient makes no node.
+            self._made = made
+            self._lines[made - 1] = user_line()
+
+    def place(self) -> tuple[str, bool]:
+        """`file:line` of the op that is called, and whether it computes the gradient of that line."""
+        import torch
+
+        node = torch._C._current_autograd_node()
+        # A function of the program's own has its lines in its `backward`.
+        own = isinstance(node, torch.autograd.function.BackwardCFunction)
+        line = self._lines.get(node._sequence_nr(), "") if node is not None and not own else ""
+        if line:
+            return line, True
+        frames = user_frames()
+        if frames:
+            return source_of(frames[0]), False
+        # A thread of autograd: the one that trains waits in `backward`.
+        waiting = sys._current_frames().get(self.thread)
+        return user_line(waiting) if waiting is not None else "", False
+
+
+def _nodes_made() -> int:
+    """How many nodes autograd made on this thread."""
+    from torch._C import _autograd
+
+    return int(_autograd._get_sequence_nr())
+
+
+def _watch(wanted: set[str], sources: dict[str, str], gradients: set[str]) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):  # type: ignore[misc,unused-ignore]  # torch is not here when types are checked
@@ -83,6 +140,7 @@ def _watch(wanted: set[str], sources: dict[str, str]) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.wanted = set(wanted)
+            self.nodes = _Nodes()
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if self.wanted:
@@ -91,13 +149,14 @@ def _watch(wanted: set[str], sources: dict[str, str]) -> Any:
 
         def _note(self, func: Any, args: Any) -> None:
             try:
+                self.nodes.note()
                 called = func.__name__.partition(".")[0]
                 name = _NONZERO if called in _INDEXES and _by_mask(args) else FALLBACK_PREFIX + called
                 if name in self.wanted:
                     self.wanted.discard(name)
-                    # On autograd's own threads no frame of the program is below this one.
-                    frames = user_frames()
-                    sources[name] = source_of(frames[0]) if frames else ""
+                    sources[name], gradient = self.nodes.place()
+                    if gradient:
+                        gradients.add(name)
             except Exception as error:
                 self.wanted = set()
                 note_failure("looking for the line of a fallback", error)

@@ -282,6 +282,7 @@ class Recorder:
         if not capturing:
             self._fallbacks.step_ended(record.counters)
             record.fallbacks = dict(self._fallbacks.sources)
+            record.gradients = sorted(self._fallbacks.gradients)
         self._prefetched.step_ended()
         self.controller.step_ended(compiles - self._compiles, settled=settled)
         self._compiles = compiles

@@ -42,7 +42,8 @@ class StepRecord:
     `lines` counts its compiles by the innermost frame, `line_seconds` adds up what they took, `short_seconds` what
     those took that JAX's cache would not keep. `metrics` are the samples that torch_xla's metrics gained, of captured
     steps only.
-    `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them.
+    `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them, and
+    `gradients` those of these ops that compute the gradient of their line.
     `samples` is how many samples the process trained on, None where the program did not state it. `start_ns` is since
     the epoch, 0 where it was not noted.
     """
@@ -61,6 +62,7 @@ class StepRecord:
     line_seconds: dict[str, float] = field(default_factory=dict)
     short_seconds: float = 0.0
     start_ns: int = 0
+    gradients: list[str] = field(default_factory=list)
 
     @property
     def graphs(self) -> int:
@@ -141,7 +143,8 @@ class Counted:
 
     `fallbacks` and `samples` are of captured steps: how often each op ran on the CPU, and how many samples the
     `stated` ones that state them trained on. Captured steps took `wall_ns`; `processes` noted each of them. `lines` has
-    the line that calls each op which fell back, `cache` the counts of the persistent compilation cache.
+    the line that calls each op which fell back, `gradients` the ops that compute the gradient of their line, `cache`
+    the counts of the persistent compilation cache.
     """
 
     records: int = 0
@@ -153,6 +156,7 @@ class Counted:
     samples: float = 0.0
     wall_ns: int = 0
     processes: int = 0
+    gradients: list[str] = field(default_factory=list)
 
 
 def counted(records: list[StepRecord]) -> Counted:
@@ -172,6 +176,7 @@ def counted(records: list[StepRecord]) -> Counted:
         wall_ns=sum(each.wall_ns for each in captured),
         # Each process notes a step once.
         processes=max(Counter(each.step for each in captured).values(), default=0),
+        gradients=sorted({op for each in records for op in each.gradients}),
     )
 
 
@@ -199,6 +204,7 @@ def _record_of(line: str) -> StepRecord | None:
             line_seconds=_by_line(compiles),
             short_seconds=sum(took for took in map(_seconds, compiles) if took < KEPT_FROM_SECONDS),
             start_ns=int(row.get("start_ns", 0)),
+            gradients=[str(op) for op in row.get("gradients", [])],
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None

@@ -46,7 +46,10 @@ def reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Boun
     ):
         if load.again and _again_costs_more(load, turns, why):
             return Bound("sync", load.again / load.wall, load.again, again=True)
-        return Bound("sync", turns / load.wall, turns, by_turns=True)
+        # Without the read the step is shorter by both: what idles in turns, and what the device does again.
+        twice = load.again >= NAMED_FROM_SHARE * load.wall
+        cost = turns + (load.again if twice else 0.0)
+        return Bound("sync", cost / load.wall, cost, again=twice, by_turns=True)
     if load.again and _computes_again(load, word, ms, why):
         return Bound("sync", load.again / load.wall, load.again, again=True)
     return _cuts_of_reads(load, word, ms, why) if word in _MAKES_GRAPHS else None

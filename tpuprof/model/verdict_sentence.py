@@ -39,7 +39,12 @@ KEEPS_UP = "; the host keeps up"
 # The sentence where the device does its work again, for values that are read in mid-step.
 COMPUTED_AGAIN = (
     "Sync-bound: reads of values in mid-step run graphs of their own, and the step computes the same again, which "
-    "costs {of_step}."
+    "costs at least {of_step}."
+)
+# The sentence where reads cost both: turns, and work that the device does again.
+TURNS_AND_AGAIN = (
+    "Sync-bound: reads of values in mid-step make host and device take turns, and the step computes the same again, "
+    "which costs up to {of_step}."
 )
 # The sentence where reads of values cost most by the graphs that they run.
 CUT_BY_READS = (
@@ -88,6 +93,8 @@ def sentence(
 
 
 def _own_sentence(bound: Bound) -> str:
+    if bound.again and bound.by_turns:
+        return TURNS_AND_AGAIN
     if bound.again:
         return COMPUTED_AGAIN
     if bound.by_cuts:

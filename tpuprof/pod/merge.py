@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tpuprof.analysis.analyze import with_proofs
+from tpuprof.analysis.sections.doubtful_cost import weakened
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.measure_next import measure_next
 from tpuprof.analysis.sections.slices import slice_message_rows
@@ -128,7 +129,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         **threads.sections,
     )
     findings = with_proofs(merged_findings(report, run, digests, shown), asked.proofs)
-    report = replace(report, findings=findings)
+    report = replace(report, verdict=weakened(report.verdict, findings, usual.times), findings=findings)
     return replace(report, measure_next=measure_next(report, usual.bound, times))
 
 

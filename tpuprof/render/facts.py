@@ -248,7 +248,7 @@ def _fallbacks(report: Report) -> list[str]:
         each.op
         + (f", {_times(each.per_step)} per step" if each.per_step is not None else "")
         + (f", {format_ms(each.ms_per_step)} per step fetching its inputs" if each.ms_per_step else "")
-        + (f", at {each.source}" if each.source else "")
+        + (f", {'the gradient of' if each.gradient else 'at'} {each.source}" if each.source else "")
         for each in rows
     ]
 

@@ -54,6 +54,12 @@ def measurements(report: Report) -> list[Measurement]:
 # What a verdict says where reads cost most by the graphs that they run.
 OWN_GRAPHS = "run graphs of their own"
 _COST_OF_TURNS = "host and device lose because they take turns"
+# What it says where they cost both: turns, and work that the device does again.
+TURNS_AND_AGAIN = "take turns, and the step computes the same again"
+_COST_OF_BOTH = "host and device lose because they take turns, with what the device does again"
+_REST_OF_BOTH = (
+    "The rest is in other parts: what the host does while the device idles, and computing the same again."
+)
 _COST_OF_GRAPHS = "the graphs of reads cost"
 _REST_OF_TURNS = (
     "The rest of the loss is in other parts, mostly those that name what the host does while "
@@ -71,11 +77,15 @@ def verdict_note(report: Report) -> str:
         or report.verdict.share - part.share < _APART_FROM_SHARE
     ):
         return ""
-    own = OWN_GRAPHS in report.verdict.sentence
+    cost, rest = _COST_OF_TURNS, _REST_OF_TURNS
+    if OWN_GRAPHS in report.verdict.sentence:
+        cost, rest = _COST_OF_GRAPHS, _REST_OF_GRAPHS
+    elif TURNS_AND_AGAIN in report.verdict.sentence:
+        cost, rest = _COST_OF_BOTH, _REST_OF_BOTH
     return (
-        f"The verdict's {format_share(report.verdict.share)} is what {_COST_OF_GRAPHS if own else _COST_OF_TURNS}. "
+        f"The verdict's {format_share(report.verdict.share)} is what {cost}. "
         f"{title_of(HOST_SYNC)} is {format_share(part.share)} of the step: the moments in which the host waits and the "
-        f"device is idle already. {_REST_OF_GRAPHS if own else _REST_OF_TURNS}"
+        f"device is idle already. {rest}"
     )
 
 

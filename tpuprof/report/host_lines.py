@@ -104,6 +104,12 @@ def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
     )
 
 
+def is_at(row: HostStackRow, where: Where) -> bool:
+    """Whether a stack is at a place: at one of its lines, or in what they call."""
+    lines = {where.source, *where.more}
+    return row.source in lines or any(frame.rpartition(" (")[2].rstrip(")") in lines for frame in row.frames)
+
+
 def at_line(call: str, source: str) -> str:
     """What is run where: `time.sleep(1) at train.py:7`."""
     return " at ".join(each for each in (_run(call), source) if each) or "source unknown"

@@ -9,6 +9,7 @@ from tpuprof.units import counted
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report, Savings, TransferRow
+    from tpuprof.report.sections import FallbackRow
 
 # Rules about what the verdict names whose reasons are shown where none of them failed (rules).
 RELATED_SHOWN = 3
@@ -137,3 +138,10 @@ def host_count(report: Report) -> str:
     if machines < hosts == found:
         return f"{hosts} processes of {counted(machines, 'host')}"
     return f"{hosts} of {counted(found, 'host')}" if found > hosts else counted(hosts, "host")
+
+
+def fallback_text(row: FallbackRow) -> str:
+    """An op that falls back to the host, with its line, inside a sentence."""
+    if not row.source:
+        return row.op
+    return f"{row.op} (the gradient of {row.source})" if row.gradient else f"{row.op} at {row.source}"

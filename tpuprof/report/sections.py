@@ -271,13 +271,14 @@ class FallbackRow:
 
     `per_step` is how often a step runs it, None where only text of the whole run tells of it. `ms_per_step` is
     what fetching its inputs cost the training thread; with several such ops it cannot be divided among them, and
-    each says None.
+    each says None. `gradient` says that the backward pass runs it, for the gradient of that line.
     """
 
     op: str
     per_step: float | None
     source: str
     ms_per_step: float | None = None
+    gradient: bool = False
 
 
 @record(frozen=True)

@@ -8,6 +8,7 @@ from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.model.run import Run
 from tpuprof.model.run_facts import was_sampled
 from tpuprof.model.step_times import StepTimes
+from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 from tpuprof.parts import (
     CALLS_OPS,
     COMPILE,
@@ -23,8 +24,10 @@ from tpuprof.parts import (
 from tpuprof.report.host_lines import (
     LINE_FROM_SHARE,
     SEEN_FROM_SHARE,
+    Where,
     forward_at,
     holder_of,
+    is_at,
     library_at,
     traced_at,
     verb_of,
@@ -40,6 +43,9 @@ _AT_INPUT = {
     INPUT_WAIT: "The host makes the next batch, or waits for it, at",
     HOST_TO_DEVICE: "The host copies to the device at",
 }
+# Share of the time at the first line from which another is named beside it (share): two captures of a program differ
+# by a fifth and more in what a line takes, so either of two such lines may come first. Half leaves room for that.
+BESIDE_FROM_SHARE = 0.5
 # Characters shown of an event's name: names of C++ templates can be as long as a page (characters).
 LONGEST_NAME = 80
 # Tracing time of a step over the ops of its program (ms), least and most: the samples decoder_loop (0.0065) and
@@ -127,11 +133,25 @@ def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
     where = where_of(stacks, part)
     text = f" The host {verb_of(part)}"
     if where is not None:
-        text += f" at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}."
+        text += f" at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}{_beside(where, load, stacks)}."
     else:
         text += f", {format_ms(sampled[part])} of {format_ms(load.wall)}."
     holder = holder_of(stacks, part)
     return f"{text} That thread is at {holder}." if holder else text
+
+
+def _beside(first: Where, load: StepTimes, stacks: list[HostStackRow]) -> str:
+    """What else the host does for nearly as long at another line; empty where that takes much less."""
+    rest = [row for row in stacks if not is_at(row, first)]
+    found = [
+        (where.ms, name, where)
+        for name in load.parts
+        if name.startswith(HOST_PREFIX) and (where := where_of(rest, name)) is not None
+    ]
+    ms, part, where = max(found, key=lambda each: each[0], default=(0.0, "", first))
+    if ms < max(BESIDE_FROM_SHARE * first.ms, NAMED_FROM_SHARE * load.wall):
+        return ""
+    return f", and {verb_of(part)} at {where.text}, {format_ms(ms)}"
 
 
 def _traced(load: StepTimes, stacks: list[HostStackRow]) -> str:

@@ -25,12 +25,16 @@ def fallback_rows(hosts: list[Counted], notes: Notes, fetching_ms: float | None)
     captured = sum(each.captured for each in hosts)
     lines: dict[str, str] = {}
     counts: dict[str, int] = {}
+    gradients = {op for each in hosts for op in each.gradients}
     for each in hosts:
         lines.update(each.lines)
         for op, count in each.fallbacks.items():
             counts[op] = counts.get(op, 0) + count
     cost = fetching_ms if len(counts) == 1 else None
-    rows = [FallbackRow(op, count / captured, lines.get(op, ""), cost) for op, count in counts.items()]
+    rows = [
+        FallbackRow(op, count / captured, lines.get(op, ""), cost, op in gradients)
+        for op, count in counts.items()
+    ]
     # What torch_xla's own text says covers the whole run, so it gives no number per step.
     told = [name for name in notes.counters if name.startswith(FALLBACK_PREFIX)] + notes.not_lowered
     seen = {row.op for row in rows} | {VALUE_READ}

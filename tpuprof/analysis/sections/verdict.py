@@ -31,6 +31,7 @@ from tpuprof.model.verdict import bound_of
 from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.records import record
+from tpuprof.report.labels import fallback_text
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import CompileHistory, FallbackRow, HostStackRow
@@ -177,7 +178,7 @@ def _waits_alone(run: Run) -> bool:
 def _fallen_back(fallbacks: list[FallbackRow]) -> str:
     """The ops that run on the host in the usual step, with their lines; empty where none is known."""
     rows = [row for row in fallbacks if (row.per_step or 0.0) >= READS_IN_STEPS_SHARE]
-    named = [f"{row.op} at {row.source}" if row.source else row.op for row in rows[:FALLBACKS_NAMED]]
+    named = [fallback_text(row) for row in rows[:FALLBACKS_NAMED]]
     more = f" and {len(rows) - len(named)} more" if len(rows) > len(named) else ""
     return f" {'It is' if len(rows) == 1 else 'They are'} {', '.join(named)}{more}." if rows else ""
 
@@ -218,7 +219,7 @@ def _compile_times(hosts: list[HostRun]) -> tuple[list[float], list[float]]:
 
 def _in_few(hosts: list[HostRun], bound: Bound, times: StepTimes) -> str:
     """In which few steps nearly all of what the verdict names is; empty where each step has it."""
-    if bound.again:
+    if bound.again and not bound.by_turns:
         again = [again_by_step(host.read_graphs, len(host.steps)) for host in hosts]
         return said_of_few([ps_to_ms(ps) for column in again for ps in column.tolist()])
     return said_of_few(spent_of(hosts, bound, times))

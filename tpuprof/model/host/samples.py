@@ -121,10 +121,13 @@ def read_samples(
         rows = track.named(SAMPLE)
         if len(rows):
             samples, stacks = samples_of(track, rows, track.named(HOLDER))
-            cuts, bounds = cuts_of(host, times_of(driver, HOST_READ))
+            reads = times_of(driver, HOST_READ)
+            cuts, bounds = cuts_of(host, reads)
             for each in samples:
                 first, last = np.searchsorted(bounds, [each.at - each.gap, each.at])
                 each.cut, each.cuts = bool(last > first), int(np.searchsorted(cuts, each.at - each.late))
+                first, last = np.searchsorted(reads.start, [each.at - each.gap, each.at])
+                each.read = bool(last > first)
             if unexplained is not None:
                 for each in samples:
                     each.in_call = each.family == PLAIN and (
@@ -266,11 +269,12 @@ def _tracing_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
     """Lines of the user's own code that call ops: intervals that begin and end there hold many.
 
     A call of NumPy is no such line, though an interval that ends in it may hold the ops of the lines before. Nor does
-    an interval with missed samples or a graph cut tell: the thread may have been round a whole step in it.
+    an interval with missed samples or a graph cut tell: the thread may have been round a whole step in it. Nor one in
+    which a value was read: an environment in NumPy is called again after each read of an action.
     """
     ops: dict[str, list[int]] = {}
     for before, each in pairwise(samples):
-        if each.gap >= MISSED_FROM_MS * PS_PER_MS or each.cut:
+        if each.gap >= MISSED_FROM_MS * PS_PER_MS or each.cut or each.read:
             continue
         if before.stack >= 0 and each.stack >= 0 and before.family == each.family == PLAIN:
             source = stacks[each.stack].source

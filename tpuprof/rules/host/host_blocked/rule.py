@@ -99,7 +99,16 @@ from tpuprof import parts as part
 from tpuprof.model.device.op_kind import OpKind, with_the_host
 from tpuprof.model.host.samples import READ_BY
 from tpuprof.model.host.unended_read import WAIT, unended_read
-from tpuprof.report.host_lines import Where, holder_of, lines_of, running, verb_of, where_of
+from tpuprof.report.host_lines import (
+    LINE_FROM_SHARE,
+    Where,
+    holder_of,
+    is_at,
+    lines_of,
+    running,
+    verb_of,
+    where_of,
+)
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -249,18 +258,21 @@ def _title(name: str, where: Where | None, sampled: dict[str, float], stacks: li
     hidden = sum(ms for source, _, _, ms in lines_of(stacks, name) if source in lines)
     # Work behind the device's delays the next graph all the same, so that the price may be more than what is exposed.
     behind = f", and for {format_ms(hidden)} while it works" if hidden >= TOLD_FROM_SHARE * where.ms else ""
-    return at_line + behind + _beside(name, where.ms, sampled)
+    return at_line + behind + _beside(name, where, sampled, stacks)
 
 
-def _beside(name: str, named: float, sampled: dict[str, float]) -> str:
-    """What the price takes out beside the line in the title, where that is much."""
+def _beside(name: str, at: Where, sampled: dict[str, float], stacks: list[HostStackRow]) -> str:
+    """What the price takes out beside the line in the title, where that is much, and the line of most of that."""
+    named = at.ms
     others = {other: ms for other, ms in sampled.items() if other != name}
     others[name] = max(sampled[name] - named, 0.0)
     rest = sum(others.values())
     if rest < TOLD_FROM_SHARE * named:
         return ""
     most = max(others, key=lambda each: others[each])
+    next_one = where_of([row for row in stacks if not is_at(row, at)], most)
+    place = f", most of it at {next_one.text}" if next_one and next_one.ms >= LINE_FROM_SHARE * rest else ""
     if most == name:
-        return f"; other lines take {format_ms(rest)} more"
+        return f"; other lines take {format_ms(rest)} more{place}"
     beside = "" if others[most] >= (1 - TOLD_FROM_SHARE) * rest else " and such"
-    return f"; {part.noun_of(most)}{beside} takes {format_ms(rest)} more"
+    return f"; {part.noun_of(most)}{beside} takes {format_ms(rest)} more{place}"

@@ -34,6 +34,7 @@ value and counted by device-to-host-sync.
 
 from __future__ import annotations
 
+from tpuprof.report.labels import fallback_text
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
@@ -41,6 +42,9 @@ from tpuprof.rules.shared.fallbacks import price_without, reads_that_stay, usual
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.units import times
+
+# Ops whose lines the title names (ops): with more it is no title. The evidence has all of them.
+LINES_TOLD = 2
 
 
 @rule(
@@ -72,7 +76,10 @@ def check(signals: Signals) -> Outcome:
 
 def _title(rows: list[FallbackRow]) -> str:
     if len(rows) == 1:
-        where = f" at {rows[0].source}" if rows[0].source else ""
-        return f"{rows[0].op}{where} falls back to the host {times(rows[0].per_step or 0.0)} per step"
+        return f"{fallback_text(rows[0])} falls back to the host {times(rows[0].per_step or 0.0)} per step"
     total = sum(row.per_step or 0.0 for row in rows)
+    if len(rows) <= LINES_TOLD:
+        return (
+            f"{' and '.join(map(fallback_text, rows))} fall back to the host, {times(total)} per step in all"
+        )
     return f"{', '.join(row.op for row in rows)} fall back to the host, {times(total)} per step in all"

@@ -1,0 +1,58 @@
+"""A verdict that names a cost is weaker where no price confirms the cost."""
+
+from dataclasses import replace
+
+import pytest
+
+from tpuprof.analysis.sections.doubtful_cost import BEGINS_FROM_SHARE, weakened
+from tpuprof.model.step_times import StepTimes
+from tpuprof.report.schema import Finding, Savings, Verdict
+
+TIMES = StepTimes(wall=100.0, parts={}, busy=70.0, host_work=30.0, reads_share=1.0)
+SYNC = Verdict("sync", 0.3, "Sync-bound: a read costs up to 30 % of each step.")
+LEAST = BEGINS_FROM_SHARE * TIMES.wall
+
+
+def finding(rule="device-to-host-sync", status="failed", low=None, reason=""):
+    savings = Savings(low, 30.0, "counterfactual") if low is not None else None
+    return Finding(rule, "host", status, "", "", savings=savings, reason=reason)
+
+
+@pytest.mark.parametrize("low", [LEAST, 10.0])
+def test_a_price_that_begins_at_something_leaves_the_verdict(low):
+    assert weakened(SYNC, [finding(low=low)], TIMES) == SYNC
+
+
+@pytest.mark.parametrize("low", [0.0, LEAST - 0.01])
+def test_a_price_that_begins_at_nothing_makes_it_perhaps(low):
+    said = weakened(SYNC, [finding(low=low)], TIMES)
+    assert said.sentence == (
+        "Perhaps sync-bound: a read costs up to 30 % of each step. Without it a step may take as long, or be up "
+        "to 30.0 ms shorter. The device is busy for 70 %."
+    )
+    assert (said.bound, said.share) == (SYNC.bound, SYNC.share)
+
+
+@pytest.mark.parametrize("status", ["failed", "passed", "unavailable"])
+def test_a_price_that_is_withheld_makes_it_perhaps_and_the_reason_is_said(status):
+    said = weakened(SYNC, [finding(status=status, reason="the replay does not fit")], TIMES).sentence
+    assert said.startswith("Perhaps sync-bound: ")
+    assert said.endswith(" No price confirms it: the replay does not fit.")
+
+
+def test_one_of_the_rules_that_is_sure_is_enough():
+    fallback = Verdict("fallback", 0.3, "Fallback-bound: ops cost up to 30 %.")
+    findings = [finding("aten-fallback", low=0.0), finding("boolean-mask", low=9.0)]
+    assert weakened(fallback, findings, TIMES) == fallback
+    assert weakened(fallback, findings[:1], TIMES).sentence.startswith("Perhaps fallback-bound: ")
+
+
+def test_other_verdicts_and_other_heads():
+    host = Verdict("host", 0.3, "Host-bound: the device idles.")
+    assert weakened(host, [finding(low=0.0)], TIMES) == host
+    assert weakened(SYNC, [], TIMES) == SYNC
+    assert weakened(SYNC, [finding(low=0.0)], replace(TIMES, seen=False)) == SYNC
+    ahead = replace(SYNC, sentence=f"Predicted, not measured: {SYNC.sentence}")
+    assert weakened(ahead, [finding(low=0.0)], TIMES).sentence.startswith(
+        "Predicted, not measured: Perhaps sync-bound: "
+    )

@@ -1,0 +1,61 @@
+"""A verdict that names what a cause costs is weaker where the price of its fix is unknown, or begins at nothing.
+
+Time that host and device lose in turns is what the cause costs at most. Whether a step is shorter without it only a
+price says: a LoRA loop that read its loss every ten steps was "Sync-bound, up to 13 %", and took as long without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tpuprof.model.step_times import StepTimes
+from tpuprof.report.schema import Finding, Savings, Verdict
+from tpuprof.rules.base import FAILED, PASSED, UNAVAILABLE
+from tpuprof.units import format_ms, format_share
+
+# The rules that price what a verdict's word costs. Verdicts of other words state idle time, which is measured.
+PRICED_BY = {"sync": ("device-to-host-sync",), "fallback": ("aten-fallback", "boolean-mask")}
+# Least share of a step that the price of a sure cause begins at (share): less is what any two captures differ by.
+BEGINS_FROM_SHARE = 0.01
+_BOUND = "-bound: "
+MAY_BE_NOTHING = (
+    " Without it a step may take as long, or be up to {high} shorter. The device is busy for {busy}."
+)
+UNPRICED = " No price confirms it: {reason}."
+NO_PRICE = "nothing in this capture tells"
+
+
+def weakened(verdict: Verdict, findings: Iterable[Finding], times: StepTimes) -> Verdict:
+    """The verdict, with "Perhaps" and the doubt where no rule confirms that its cause costs time."""
+    wanted = PRICED_BY.get(verdict.bound, ())
+    about = [
+        each for each in findings if each.rule in wanted and each.status in (FAILED, PASSED, UNAVAILABLE)
+    ]
+    failed = [each for each in about if each.status == FAILED]
+    # Where the trace shows no device, the sentence says already that the cost is unknown.
+    if not about or not times.seen or any(_is_sure(each.savings, times) for each in failed):
+        return verdict
+    return replace(verdict, sentence=_perhaps(verdict.sentence) + _doubt(failed or about, times))
+
+
+def _is_sure(savings: Savings | None, times: StepTimes) -> bool:
+    return savings is not None and savings.low >= BEGINS_FROM_SHARE * times.wall
+
+
+def _doubt(about: list[Finding], times: StepTimes) -> str:
+    prices = [each.savings.high for each in about if each.savings is not None]
+    if prices:
+        busy = format_share(times.busy / times.wall)
+        return MAY_BE_NOTHING.format(high=format_ms(max(prices)), busy=busy)
+    reason = next((each.reason for each in about if each.reason), NO_PRICE)
+    return UNPRICED.format(reason=reason)
+
+
+def _perhaps(sentence: str) -> str:
+    """`Sync-bound: …` as `Perhaps sync-bound: …`, also behind another head."""
+    at = sentence.find(_BOUND)
+    if at < 0:
+        return sentence
+    begin = sentence.rfind(" ", 0, at) + 1
+    return f"{sentence[:begin]}Perhaps {sentence[begin].lower()}{sentence[begin + 1 :]}"
