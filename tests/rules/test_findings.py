@@ -25,9 +25,9 @@ from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 
 
-def made(name, check, *, broad=False, narrows=""):
+def made(name, check, *, broad=False, narrows="", category="tests"):
     page = Page("")
-    return Rule(name, "tests", "preview", "good", "bad", broad, page, check, __name__, narrows=narrows)
+    return Rule(name, category, "preview", "good", "bad", broad, page, check, __name__, narrows=narrows)
 
 
 def broken(_signals):
@@ -310,6 +310,35 @@ def ordered(tmp_path, share):
 def test_a_cause_of_what_a_broad_rule_sees_comes_before_it(tmp_path):
     assert ordered(tmp_path, 0.5 * thresholds.SPECIFIC_FROM + 0.01) == ["specific", "broad"]
     assert ordered(tmp_path, 0.5 * thresholds.SPECIFIC_FROM - 0.01) == ["broad", "specific"]
+
+
+@pytest.mark.parametrize(
+    ("category", "part", "first"),
+    [
+        ("run", thresholds.SPECIFIC_OF_RUN_FROM + 0.01, "specific"),
+        ("run", thresholds.SPECIFIC_OF_RUN_FROM - 0.01, "broad"),
+        # Any other category is about something else.
+        ("others", thresholds.SPECIFIC_OF_RUN_FROM + 0.01, "broad"),
+    ],
+)
+def test_what_makes_steps_uneven_comes_before_uneven_steps(tmp_path, category, part, first):
+    """Copies to the device in every second step: both rules name the same line, and one of them says what to do."""
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+    price = counterfactual(Change(unblock=True))
+    rules = [
+        made(
+            "broad",
+            lambda _signals: failed(0.5, [Evidence("it")], price=price),
+            broad=True,
+            category=category,
+        ),
+        # Of low confidence, as where other programs had the CPUs: it counts half.
+        made(
+            "specific", lambda _signals: failed(0.5 * part, [Evidence("it")], price=price, confidence="low")
+        ),
+    ]
+    found = run_rules(Signals(report_of(run), run), rules)
+    assert found[0].rule == first
 
 
 @pytest.mark.parametrize(

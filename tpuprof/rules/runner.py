@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -14,7 +15,13 @@ from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.few_steps import of_few_steps
 from tpuprof.rules.shared.timeline_evidence import Places
 from tpuprof.rules.shared_savings import shared_savings
-from tpuprof.rules.thresholds import BROAD_RANKS_AT, DOUBTED_RANKS_AT, PRICED_FROM_SHARE, SPECIFIC_FROM
+from tpuprof.rules.thresholds import (
+    BROAD_RANKS_AT,
+    DOUBTED_RANKS_AT,
+    PRICED_FROM_SHARE,
+    SPECIFIC_FROM,
+    SPECIFIC_OF_RUN_FROM,
+)
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.replay import Simulator
 from tpuprof.units import format_ms
@@ -26,6 +33,8 @@ TPU_CATEGORIES = frozenset({"collective", "compute", "memory", "offload"})
 ONLY_TPU = "the rule knows TPUs only, and this run is of GPUs"
 # Rules about what the host does, which costs time only while the device waits for it.
 HOST_CATEGORIES = frozenset({"tracing", "host", "input"})
+# Rules about the run as a whole: they say when time is lost, and others at what.
+RUN_CATEGORY = "run"
 DEVICE_IS_BEHIND = (
     "the device runs fewer programs than the host hands over, so whether it waits for the host is unknown"
 )
@@ -70,13 +79,19 @@ def _causes_first(findings: list[Finding], broad: set[str], narrows: dict[str, s
                 row
                 for row, other in enumerate(ordered)
                 if (other.rule in broad or other.rule == narrows[each.rule])
-                and other.category == each.category
                 and other.rule in each.shares_saving_with
-                and each.severity >= SPECIFIC_FROM * other.severity
+                and each.severity >= _explains_from(each, other) * other.severity
             )
             at = next(explained, at)
         ordered.insert(at, each)
     return ordered
+
+
+def _explains_from(each: Finding, other: Finding) -> float:
+    """Share of a broad finding's severity from which a specific one is the cause of it; infinite where it is none."""
+    if other.category == each.category:
+        return SPECIFIC_FROM
+    return SPECIFIC_OF_RUN_FROM if other.category == RUN_CATEGORY else math.inf
 
 
 def _with_shared(findings: list[Finding], prices: dict[str, Price], pricing: Pricing) -> list[Finding]:

@@ -22,6 +22,9 @@ DOUBTED_RANKS_AT = 0.5
 # (ratio): what it names is a cause of what the broad one sees, and its price leaves out what it costs elsewhere. A loop
 # with eleven cuts per step took 62 % less time with one; the time in cuts is a third of the step (measured).
 SPECIFIC_FROM = 0.2
+# The same for a broad rule on the whole run, as uneven steps are (ratio): the specific one may be of any category, so
+# it has to explain half. A judgement.
+SPECIFIC_OF_RUN_FROM = 0.5
 
 # Share of tracing in a typical step, and how much of it is exposed. The upstream project's own wish is a warning when
 # tracing comes near the step time (AI-Hypercomputer/torchprime issue 149).
