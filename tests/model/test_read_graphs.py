@@ -150,7 +150,7 @@ def test_the_verdict_and_the_finding_name_the_read(analyze):
     said = report.verdict.sentence
     assert report.verdict.bound == "sync"
     assert (
-        "the step computes the same again, which costs at least 12 % of the steps' time (125 µs of 1.00 ms on average"
+        "the step computes the same again, which costs about 12 % of the steps' time (125 µs of 1.00 ms on average"
         in said
     )
     assert "nearly all of it in 2 of 8 steps)" in said

@@ -393,12 +393,12 @@ def test_checkpoints_are_no_annotation_of_the_users():
         (
             50.0,
             50.0,
-            "run graphs of their own, and the step computes the same again, which costs at least 50 %",
+            "run graphs of their own, and the step computes the same again, which costs about 50 %",
         ),
         (
             20.1,
             20.1,
-            "run graphs of their own, and the step computes the same again, which costs at least 20 %",
+            "run graphs of their own, and the step computes the same again, which costs about 20 %",
         ),
         (19.9, 39.9, "take turns, and the step computes the same again, which costs up to 40 %"),
         (10.0, 30.0, "take turns, and the step computes the same again, which costs up to 30 %"),

@@ -39,7 +39,7 @@ KEEPS_UP = "; the host keeps up"
 # The sentence where the device does its work again, for values that are read in mid-step.
 COMPUTED_AGAIN = (
     "Sync-bound: reads of values in mid-step run graphs of their own, and the step computes the same again, which "
-    "costs at least {of_step}."
+    "costs about {of_step}."
 )
 # The sentence where reads cost both: turns, and work that the device does again.
 TURNS_AND_AGAIN = (
