@@ -1,5 +1,7 @@
 """What the verdict adds on the host: the line that makes or awaits batches, the lines that trace."""
 
+from dataclasses import replace
+
 import pytest
 
 from tpuprof.analysis.sections.host_words import host_sentence
@@ -84,6 +86,19 @@ def test_another_line_that_takes_nearly_as_long_is_named_too(part, second, said)
     parts[part] = parts.get(part, 0.0) + second
     assert host_sentence("host", "", times(**parts), stacks, run=None) == (
         f" The host sleeps at /home/u/train.py:7 (time.sleep(x)), 30.0 ms of 100 ms{said}."
+    )
+
+
+@pytest.mark.parametrize(("hidden", "named"), [(14.0, False), (16.0, True)])
+def test_what_the_host_does_for_nearly_as_long_while_the_device_works_is_said(hidden, named):
+    """A sleep of 12 ms and a loop of 9: which of the two the device works behind is chance."""
+    behind = replace(row("host:sleep", 9, 0.0, "time.sleep(x)"), hidden_ms_per_step=hidden)
+    stacks = [row("host:python", 7, 30.0, "f(x)"), behind]
+    said = host_sentence("host", "", times(**{"host:python": 30.0}), stacks, run=None)
+    more = "; while the device works, it sleeps at /home/u/train.py:9 (time.sleep(x)), 16.0 ms"
+    assert said == (
+        " The host runs code that gives the device no work at /home/u/train.py:7 (f(x)), 30.0 ms of 100 ms"
+        f"{more if named else ''}."
     )
 
 

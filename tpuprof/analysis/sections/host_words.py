@@ -29,6 +29,7 @@ from tpuprof.report.host_lines import (
     holder_of,
     is_at,
     library_at,
+    lines_of,
     traced_at,
     verb_of,
     where_of,
@@ -149,9 +150,25 @@ def _beside(first: Where, load: StepTimes, stacks: list[HostStackRow]) -> str:
         if name.startswith(HOST_PREFIX) and (where := where_of(rest, name)) is not None
     ]
     ms, part, where = max(found, key=lambda each: each[0], default=(0.0, "", first))
-    if ms < max(BESIDE_FROM_SHARE * first.ms, NAMED_FROM_SHARE * load.wall):
-        return ""
+    enough = max(BESIDE_FROM_SHARE * first.ms, NAMED_FROM_SHARE * load.wall)
+    if ms < enough:
+        return _behind(rest, enough)
     return f", and {verb_of(part)} at {where.text}, {format_ms(ms)}"
+
+
+def _behind(stacks: list[HostStackRow], enough: float) -> str:
+    """What else the host does for so long while the device works; empty without such a line.
+
+    Which of two lines the device works behind may change from one capture to the next.
+    """
+    found = [
+        (hidden, name, Where(source, call, hidden).text)
+        for name in sorted({row.part for row in stacks if row.part.startswith(HOST_PREFIX)})
+        for source, call, _, hidden in lines_of(stacks, name)
+        if source
+    ]
+    ms, part, line = max(found, default=(0.0, "", ""))
+    return f"; while the device works, it {verb_of(part)} at {line}, {format_ms(ms)}" if ms >= enough else ""
 
 
 def _traced(load: StepTimes, stacks: list[HostStackRow]) -> str:
