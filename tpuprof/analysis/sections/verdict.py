@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof import parts as part
+from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.steps import host_read_rows
@@ -92,6 +93,9 @@ def verdict_section(
     if unused:
         return Verdict("unknown", 1.0, OFF_DEVICE.format(steps=counted(unused, "captured step")))
     bound, times = usual.bound, usual.times
+    elsewhere = compiles_elsewhere(run.hosts, times)
+    if elsewhere is not None:
+        return elsewhere
     read = _unended_read(run, bound, times, rows.host_stacks)
     if read is not None:
         call = read.user_call or read.call

@@ -159,6 +159,20 @@ class History:
         return replace(self, after=replace(after, steps=count, compiling_steps=compiling, estimated=True))
 
 
+def occasions(lines: Iterable[CompilingLine]) -> int:
+    """How often steps after the capture compiled for these lines; two steps in a row are one occasion.
+
+    The last, short batch of an epoch and the evaluation behind it are two such steps. Of lines whose steps are not all
+    known each compile is one.
+    """
+    lines = list(lines)
+    found, last = 0, -2
+    for step in sorted({step for each in lines for step in each.steps}):
+        if step - last > 1:
+            found, last = found + 1, step
+    return max(found, *(each.cuts for each in lines if len(each.steps) < each.cuts), 0)
+
+
 def read_after(run_folder: Path | None, host: str) -> AfterCapture | None:
     """What the run folder has of the time after the capture, None where it has nothing that can be read."""
     if run_folder is None:

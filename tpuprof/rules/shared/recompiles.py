@@ -15,6 +15,7 @@ from tpuprof.model.compile.recurrence import (
     CompilingLine,
     Returns,
     late_of,
+    occasions,
     rate,
     returns,
 )
@@ -257,7 +258,7 @@ def check_afterwards(signals: Signals) -> Outcome | None:
     share = min(seconds / after.wall_seconds, 1.0)
     if share < FAILS_FROM_SHARE or not after.shows(len(signals.steps)):
         return None
-    again = _occasions(lines) >= RETURNS_FROM_STEPS
+    again = occasions(lines) >= RETURNS_FROM_STEPS
     per_step = format_ms(seconds * MS_PER_S / after.steps)
     cost = f"it costs {per_step} per step" if again else f"it took {format_ms(seconds * MS_PER_S)} in all"
     return failed(
@@ -269,20 +270,6 @@ def check_afterwards(signals: Signals) -> Outcome | None:
         # What they cost was counted; that different graphs are the cause, and not shapes, was not seen.
         confidence="medium" if again else "low",
     )
-
-
-def _occasions(lines: list[CompilingLine]) -> int:
-    """How often steps after the capture compiled; two steps in a row are one occasion.
-
-    The last, short batch of an epoch and the evaluation behind it are two such steps. Of lines whose steps are not all
-    known each compile is one.
-    """
-    steps = sorted({step for each in lines for step in each.steps})
-    found, last = 0, -2
-    for step in steps:
-        if step - last > 1:
-            found, last = found + 1, step
-    return max(found, *(each.cuts for each in lines if len(each.steps) < each.cuts), 0)
 
 
 def _only_after(signals: Signals, after: AfterCapture) -> list[CompilingLine]:

@@ -1,0 +1,57 @@
+"""The verdict of a run whose captured steps hold none of the compiles that hold it up."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tpuprof.analysis.sections.compiles_elsewhere import MOST_FROM_SHARE, compiles_elsewhere
+from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine
+from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE
+from tpuprof.model.step_times import StepTimes
+
+
+def verdict(at=(0, 2, 4, 11, 41), share=0.9, steps=42, compiling=0.0, **more):
+    count = len(at)
+    lines = {"unknown": CompilingLine(count, count, share * 10.0, [], list(at))}
+    after = AfterCapture(steps, count, count, share * 10.0, 10.0, True, lines, **more)
+    host = SimpleNamespace(after=after, steps=range(8))
+    parts = {"dispatch": 1.0, "compile": compiling}
+    return compiles_elsewhere([host], StepTimes(2.0, parts, 0.0, 1.0, 0.0))
+
+
+def test_compiles_that_come_after_the_capture_hold_the_run_up():
+    """TorchTPU: steps of 1.9 ms ran ahead of compiles of 271 ms each, and were "Dispatch-bound"."""
+    found = verdict()
+    assert (found.bound, found.share) == ("compile", 0.9)
+    assert found.sentence.startswith(
+        "Compile-bound: after the capture 5 of 42 steps compiled, which took 90 % of the time there. "
+        "The captured steps take 2.00 ms each and hold no compile"
+    )
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        # Once: the last batch and an evaluation.
+        {"at": (40, 41)},
+        {"share": MOST_FROM_SHARE - 0.01},
+        # The captured steps have compiles of their own.
+        {"compiling": COMPILES_FROM_SHARE * 2.0},
+        {"steps": 12},
+        # Then none in many steps.
+        {"at": (0, 2, 4), "steps": 100},
+        {"estimated": True},
+    ],
+)
+def test_else_the_captured_steps_have_their_verdict(less):
+    assert verdict(**less) is None
+
+
+def test_more_compiling_than_time_is_no_share_above_one():
+    """Compilers on several threads add up."""
+    assert verdict(share=1.8).share < 1
+
+
+def test_a_host_without_a_count_leaves_it_open():
+    host = SimpleNamespace(after=None, steps=range(8))
+    assert compiles_elsewhere([host], StepTimes(2.0, {"dispatch": 1.0}, 0.0, 1.0, 0.0)) is None

@@ -1,0 +1,49 @@
+"""The verdict of a run that compiles again and again, and whose captured steps hold no compile.
+
+A host that runs ahead of its compiles hands over a few steps in no time, and then waits for all of them: such steps say
+nothing of what holds the run up, and what the process counted after them does.
+"""
+
+from __future__ import annotations
+
+from tpuprof import parts as part
+from tpuprof.model.compile.recurrence import RETURNS_FROM_STEPS, AfterCapture, occasions
+from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE
+from tpuprof.model.host_run import HostRun
+from tpuprof.model.step_times import StepTimes
+from tpuprof.report.schema import Verdict
+from tpuprof.units import format_ms, format_share
+
+# Share of the time after the capture from which compiling is what holds the run up (share): more than all else.
+MOST_FROM_SHARE = 0.5
+SENTENCE = (
+    "Compile-bound: after the capture {compiling} of {steps} compiled, which took {share} of the time there. The "
+    "captured steps take {wall} each and hold no compile, so what changed is unknown. Capture more steps (`--steps`)."
+)
+
+
+def compiles_elsewhere(hosts: list[HostRun], times: StepTimes) -> Verdict | None:
+    """The verdict where compiles after the captured steps hold the run up, and those hold none; None elsewhere."""
+    if not times.wall or times.parts.get(part.COMPILE, 0.0) >= COMPILES_FROM_SHARE * times.wall:
+        return None
+    found = [
+        host.after for host in hosts if host.after is not None and _holds_up(host.after, len(host.steps))
+    ]
+    if not found or len(found) < len(hosts):
+        return None
+    after = max(found, key=lambda each: each.compile_share)
+    share = after.compile_share
+    said = SENTENCE.format(
+        compiling=after.compiling_steps,
+        steps=after.steps_text,
+        share=format_share(share),
+        wall=format_ms(times.wall),
+    )
+    return Verdict("compile", round(share, 6), said)
+
+
+def _holds_up(after: AfterCapture, captured: int) -> bool:
+    if after.estimated or not after.shows(captured) or after.compile_share < MOST_FROM_SHARE:
+        return False
+    going_on = [line for line in after.lines.values() if not after.stopped(line, captured)]
+    return occasions(going_on) >= RETURNS_FROM_STEPS
