@@ -89,7 +89,7 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
 
 def _once_full(level: Float64) -> tuple[int, int] | None:
     """The rows of steps from where the queue is full on; None where it does not stay so."""
-    full = float(np.median(level[len(level) // 2 :]))
+    full = median(level[len(level) // 2 :])
     first = int(np.argmax(level > full - 1))
     steady = np.ptp(level[first:]) <= AHEAD_FROM_STEPS
     return (first, len(level) - 1) if full >= RUN_UP_FROM_STEPS and steady else None
