@@ -25,7 +25,7 @@ from tpuprof.report.labels import (
 )
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
-from tpuprof.report.step_times import runs_ahead, step_times
+from tpuprof.report.step_times import step_times, usual_step
 from tpuprof.shown_text import printable
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
@@ -222,11 +222,8 @@ def _breakdown(report: Report) -> list[RenderableType]:
 
 
 def _slowest_steps(report: Report) -> RenderableType:
-    # The median of a host that runs ahead is what a call takes, and says nothing of a step.
-    against, usual = "vs median", report.steps.median_ms
-    if runs_ahead(report):
-        against, usual = "vs mean", report.run_summary.mean_step_ms
-    table = _table("Slowest steps", "step", "wall", against, "bound by", "largest parts")
+    of, usual = usual_step(report)
+    table = _table("Slowest steps", "step", "wall", f"vs {of}", "bound by", "largest parts")
     slowest = report.steps.longest(ROWS_SHOWN)
     many_hosts = len({step.host for step in report.steps.per_step}) > 1
     for step in slowest:

@@ -22,6 +22,13 @@ def runs_ahead(report: Report) -> bool:
     return median < AHEAD_BELOW * summary.device_busy_share * summary.mean_step_ms
 
 
+def usual_step(report: Report) -> tuple[str, float | None]:
+    """`median` or `mean`, and that step time (ms): the median of a host that runs ahead is what its calls take."""
+    if runs_ahead(report):
+        return "mean", report.run_summary.mean_step_ms
+    return "median", report.steps.median_ms
+
+
 def step_times(report: Report) -> str:
     """`median 12.8 ms, p95 13.1 ms`, or the mean and why that counts. Only for a report with a median step."""
     steps, mean = report.steps, report.run_summary.mean_step_ms
