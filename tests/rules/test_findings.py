@@ -2,17 +2,19 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from tests.builders import TraceBuilder, op
-from tests.rules.given import given, steps
+from tests.rules.given import given, step, steps
 from tests.rules.situations import flags
 from tpuprof.analysis.analyze import analyze_run, report_of, what_if_of
 from tpuprof.cli.main import app
 from tpuprof.decode.find import find
 from tpuprof.errors import TpuprofError
+from tpuprof.model.device.cpu import Queue
 from tpuprof.model.run import build_run
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules import thresholds
@@ -376,3 +378,27 @@ def test_a_high_confidence_needs_a_replay_that_fits(tmp_path):
     assert [each.confidence for each in run_rules(signals, [rule])] == ["high"]
     (unpriced,) = run_rules(signals, [rule], lambda: "it cannot be priced: the replay is off")
     assert (unpriced.confidence, unpriced.savings) == ("medium", None)
+
+
+@pytest.mark.parametrize(
+    ("category", "broad", "status"),
+    [
+        ("host", False, "unavailable"),
+        # Uneven steps of the host: they cost time only where the device waits for them.
+        ("run", True, "unavailable"),
+        ("run", False, "failed"),
+        ("compute", False, "failed"),
+    ],
+)
+def test_where_the_device_is_behind_nothing_is_known_to_wait_for_the_host(category, broad, status):
+    """12 programs handed over, 3 of them begun: the first captured step fills the queue, and was "far longer"."""
+    rule = made(
+        "one",
+        lambda signals: failed(signals.step_ms / 100, [Evidence("it")]),
+        broad=broad,
+        category=category,
+    )
+    behind = SimpleNamespace(queue=Queue(12, 3), devices=[], name="vm")
+    assert outcome_of(rule, given(steps=[step(50.0)], hosts=[behind])).status == status
+    even = SimpleNamespace(queue=Queue(12, 12), devices=[], name="vm")
+    assert outcome_of(rule, given(steps=[step(50.0)], hosts=[even])).status == "failed"

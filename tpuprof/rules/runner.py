@@ -126,7 +126,7 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
             outcome = rule.check(signals)
         if outcome.status in (PASSED, NOT_APPLICABLE) and not noted.read:
             return Outcome(UNAVAILABLE, reason="the rule looked at nothing in this run")
-        if outcome.status == FAILED and rule.category in HOST_CATEGORIES and _device_is_behind(signals):
+        if outcome.status == FAILED and _costs_while_idle(rule) and _device_is_behind(signals):
             return Outcome(UNAVAILABLE, evidence=outcome.evidence, reason=_behind(signals))
         return outcome
     except Unavailable as missing:
@@ -154,6 +154,11 @@ def _not_asked(rule: Rule, signals: Signals) -> Outcome | None:
         title = FRAMEWORKS[framework][0] if framework in FRAMEWORKS else framework
         return Outcome(NOT_APPLICABLE, reason=f"it is about PyTorch/XLA, and this is a run of {title}")
     return None
+
+
+def _costs_while_idle(rule: Rule) -> bool:
+    """Whether what a rule is about costs time only while the device waits: what the host does, and its uneven steps."""
+    return rule.category in HOST_CATEGORIES or (rule.broad and rule.category == RUN_CATEGORY)
 
 
 def _device_is_behind(signals: Signals) -> bool:
