@@ -65,11 +65,10 @@ def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) 
     """
     if after is None or after.estimated or after.steps < MIN_STEPS_AFTER or not len(wall_ps):
         return None
-    # What came after the last step was none. Compiles have findings of their own.
-    seconds = after.steps_seconds if after.steps_seconds is not None else after.wall_seconds
-    if after.seconds >= COMPILES_TO_SHARE * seconds:
+    if after.seconds >= COMPILES_TO_SHARE * after.took:
         return None
-    later = (seconds - after.seconds) / after.steps * PS_PER_S
+    # Compiles have findings of their own.
+    later = (after.took - after.seconds) / after.steps * PS_PER_S
     return Outside(after.steps, later, float(wall_ps.mean()), between_ps / len(wall_ps))
 
 

@@ -98,10 +98,14 @@ class AfterCapture:
         return ("about " if self.estimated else "") + counted(self.steps, "step")
 
     @property
+    def took(self) -> float:
+        """The time of these steps (s). What came after the last one is in it in notes of older versions."""
+        return self.wall_seconds if self.steps_seconds is None else self.steps_seconds
+
+    @property
     def compile_share(self) -> float:
         """Share of the time of these steps that compiling took, below 1; 0 where no time was counted."""
-        took = self.wall_seconds if self.steps_seconds is None else self.steps_seconds
-        return min(self.seconds / took, MOST_OF_ALL) if took > 0 else 0.0
+        return min(self.seconds / self.took, MOST_OF_ALL) if self.took > 0 else 0.0
 
     def stopped(self, line: CompilingLine, captured: int) -> bool:
         """Whether a line has compiled what it compiles: no step of many that followed compiled for it.
