@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.intervals import Int64, Spans, contains, covered
 from tpuprof.model.median import median
+from tpuprof.model.steadiness import MIN_STEPS
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP, Phase
 from tpuprof.records import record
@@ -29,8 +30,6 @@ RUN_UP_FROM_STEPS = 4
 # How much the queue grows per step behind the last wait (steps): by as much as the device is slower than the host. What
 # is counted wrong in one step of ten, as a small program that leaves no event, grows by less. A judgement.
 GROWS_FROM = 0.25
-# Steps that must be left (steps): as for outliers.
-MIN_STEPS = 5
 
 
 @record(frozen=True)
