@@ -6,7 +6,7 @@ import pytest
 
 from tpuprof.render.facts import _outliers
 from tpuprof.report.sections import RunSummary
-from tpuprof.report.step_times import AHEAD_BELOW, runs_ahead, step_times, usual_step
+from tpuprof.report.step_times import AHEAD_BELOW, runs_ahead, step_times, step_to_compare
 
 
 def report(median, mean=10.0, busy=1.0):
@@ -35,8 +35,8 @@ def test_from_when_on_the_host_is_ahead(median, busy, ahead):
 
 
 def test_what_slow_steps_are_compared_with():
-    assert usual_step(report(9.0)) == ("median", 9.0)
-    assert usual_step(report(2.0)) == ("mean", 10.0)
+    assert step_to_compare(report(9.0)) == ("median", 9.0)
+    assert step_to_compare(report(2.0)) == ("mean", 10.0)
 
 
 def test_the_mean_counts_where_it_is():

@@ -17,7 +17,7 @@ from tpuprof.render.op_time import largest_first, op_ms, ops_ms, over
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
 from tpuprof.report.labels import nothing_failed, of_steps, transfers_title
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
-from tpuprof.report.step_times import usual_step
+from tpuprof.report.step_times import step_to_compare
 from tpuprof.shown_text import printable, printable_lines
 from tpuprof.units import NS_PER_MS, format_bytes, format_ms, format_share
 
@@ -88,7 +88,7 @@ def _page(report: Report) -> str:
         stack=Markup(charts.step_stack(report)),
         swatches={name: Markup(svg) for name, svg in charts.legend(report)},
         flame=Markup(flame_graph(report)),
-        usual_step=usual_step(report),
+        step_to_compare=step_to_compare(report),
         slowest=[] if report.steps.whole_capture else report.steps.longest(10),
         ops=largest_first(report, ROWS_SHOWN),
         op_ms=op_ms,

@@ -25,7 +25,7 @@ from tpuprof.report.labels import (
 )
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
-from tpuprof.report.step_times import step_times, usual_step
+from tpuprof.report.step_times import step_times, step_to_compare
 from tpuprof.shown_text import printable
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
@@ -222,7 +222,7 @@ def _breakdown(report: Report) -> list[RenderableType]:
 
 
 def _slowest_steps(report: Report) -> RenderableType:
-    of, usual = usual_step(report)
+    of, usual = step_to_compare(report)
     table = _table("Slowest steps", "step", "wall", f"vs {of}", "bound by", "largest parts")
     slowest = report.steps.longest(ROWS_SHOWN)
     many_hosts = len({step.host for step in report.steps.per_step}) > 1

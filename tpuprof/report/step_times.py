@@ -22,7 +22,7 @@ def runs_ahead(report: Report) -> bool:
     return median < AHEAD_BELOW * summary.device_busy_share * summary.mean_step_ms
 
 
-def usual_step(report: Report) -> tuple[str, float | None]:
+def step_to_compare(report: Report) -> tuple[str, float | None]:
     """`median` or `mean`, and that step time (ms): the median of a host that runs ahead is what its calls take."""
     if runs_ahead(report):
         return "mean", report.run_summary.mean_step_ms
