@@ -17,9 +17,7 @@ PAGES = Path(__file__).resolve().parent.parent / "docs"
 
 
 def write_page(place: places.Place, results: list[Result], known_within: float) -> None:
-    """Write a framework's page from all results there are; where there is none, the page stays as it is."""
-    if not results:
-        return
+    """Write a framework's page from the results of all its scenarios."""
     head = (place.path / "page.head.md").read_text("utf-8").rstrip()
     rows = ["| scenario | rule that must be first | found | step: faulty, cured | predicted of captured step "
             "| predicted saving | measured saving (95 %) | off by |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip

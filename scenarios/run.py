@@ -5,7 +5,7 @@
 For each scenario the faulty and the cured script are captured and analyzed; then both are run in turn, `--pairs` times,
 without any capture, and the difference of their own clocks is what the cure saves. Results are kept, one file a
 scenario, so that a broken-off run goes on where it stopped; `--again` measures again. At the end a page per framework,
-docs/scenarios*.md, is written from all results there are. A prediction is compared as a share of the step, or of the
+docs/scenarios*.md, is written where all scenarios of that framework are measured. A prediction is compared as a share of the step, or of the
 start, of the very run that was captured: it and the runs without a capture are minutes apart, other work may have the
 CPUs meanwhile, and steps take longer while they are captured. For the same reason the faulty script is captured
 `--captures` times, in turn with the pairs, and the middle prediction counts. Scenarios of a framework that
@@ -98,6 +98,11 @@ class Result:
         return statistics.median(low for low, _ in shares), statistics.median(high for _, high in shares)
 
     @property
+    def whole(self) -> bool:
+        """Whether all was measured that the scenario asks for."""
+        return not self.rule or bool(self.unmeasured) or self.saving is not None
+
+    @property
     def known(self) -> bool:
         """Whether the measured saving is known well enough to compare a prediction with."""
         if self.unmeasured or self.saving is None:
@@ -142,7 +147,7 @@ def main() -> int:
             print(line(result), flush=True)
         results.append(result)
     for place in places.PLACES:
-        write_page(place, [found for name in place.names() if (found := _load(name))], KNOWN_WITHIN)
+        _write_page(place)
     priced = [result for result in results if result.rule]
     if options.captures_only or not priced:
         return 0 if all(result.found for result in results) else 1
@@ -151,6 +156,16 @@ def main() -> int:
             "no saving was measured well enough to judge a prediction by: run on a quiet machine", flush=True
         )
     return 0 if all(result.found for result in results) and accepted(priced) else 1
+
+
+def _write_page(place: places.Place) -> None:
+    """Write a framework's page where all its scenarios are measured; a page of some would replace a whole one."""
+    kept = {name: _load(name) for name in place.names()}
+    lacking = [name for name, found in kept.items() if found is None or not found.whole]
+    if not lacking:
+        write_page(place, [found for found in kept.values() if found], KNOWN_WITHIN)
+    elif any(kept.values()):
+        print(f"the page on {place.title} stays as it is: {', '.join(lacking)} not measured yet", flush=True)
 
 
 def _measured(name: str, options: argparse.Namespace) -> Result:

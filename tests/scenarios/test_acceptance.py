@@ -63,3 +63,19 @@ def test_the_median_error(runner, predicted, holds):
 @pytest.mark.parametrize(("predicted", "holds"), [(19.9, True), (20.1, False), (5.1, True), (4.9, False)])
 def test_none_is_off_by_more_than_a_factor_of_two(runner, predicted, holds):
     assert runner.accepted([result(runner, 10.0), result(runner, 10.0), result(runner, predicted)]) == holds
+
+
+def test_a_page_is_not_written_over_by_a_part_of_its_rows(runner, monkeypatch, tmp_path, capsys):
+    pages = sys.modules["page"]
+    place = runner.places.PLACES[0]
+    kept = {name: result(runner, 10.0) for name in place.names()}
+    monkeypatch.setattr(pages, "PAGES", tmp_path)
+    monkeypatch.setattr(runner, "_load", kept.get)
+    last = place.names()[-1]
+    timed, kept[last] = kept[last], runner.Result(last, "tracing-bound", "step", "tracing-bound")
+    runner._write_page(place)
+    assert not list(tmp_path.iterdir())
+    assert last in capsys.readouterr().out
+    kept[last] = timed
+    runner._write_page(place)
+    assert [path.name for path in tmp_path.iterdir()] == ["scenarios.md"]
