@@ -5,12 +5,12 @@
 For each scenario the faulty and the cured script are captured and analyzed; then both are run in turn, `--pairs` times,
 without any capture, and the difference of their own clocks is what the cure saves. Results are kept, one file a
 scenario, so that a broken-off run goes on where it stopped; `--again` measures again. At the end a page per framework,
-docs/scenarios*.md, is written where all scenarios of that framework are measured. A prediction is compared as a share of the step, or of the
-start, of the very run that was captured: it and the runs without a capture are minutes apart, other work may have the
-CPUs meanwhile, and steps take longer while they are captured. For the same reason the faulty script is captured
-`--captures` times, in turn with the pairs, and the middle prediction counts. Scenarios of a framework that
-cannot run here are skipped, and a line says so. Exit status: 0 if all that was asked holds, 1 if not, also where no
-saving was measured well enough to judge a prediction by (`--captures-only` asks for the findings alone).
+docs/scenarios*.md, is written where all scenarios of that framework are measured. A prediction is compared as a share
+of the step, or of the start, of the very run that was captured: it and the runs without a capture are minutes apart,
+other work may have the CPUs meanwhile, and steps take longer while they are captured. For the same reason the faulty
+script is captured `--captures` times, in turn with the pairs, and the middle prediction counts. Scenarios of a
+framework that cannot run here are skipped, and a line says so. Exit status: 0 if all that was asked holds, 1 if not,
+also where no saving was measured well enough to judge a prediction by (`--captures-only` asks for the findings alone).
 """
 
 from __future__ import annotations

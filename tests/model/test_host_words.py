@@ -73,9 +73,9 @@ def test_the_backward_pass_is_named_with_the_forward_pass_it_repeats(monkeypatch
         (
             "host:python",
             16.0,
-            ", and runs code that gives the device no work at /home/u/train.py:9 (f(x)), 16.0 ms",
+            "; it also runs code that gives the device no work at /home/u/train.py:9 (f(x)), 16.0 ms",
         ),
-        ("host:sleep", 16.0, ", and sleeps at /home/u/train.py:9 (f(x)), 16.0 ms"),
+        ("host:sleep", 16.0, "; it also does so at /home/u/train.py:9 (f(x)), 16.0 ms"),
         ("host:python", 14.0, ""),
     ],
 )
@@ -95,10 +95,22 @@ def test_what_the_host_does_for_nearly_as_long_while_the_device_works_is_said(hi
     behind = replace(row("host:sleep", 9, 0.0, "time.sleep(x)"), hidden_ms_per_step=hidden)
     stacks = [row("host:python", 7, 30.0, "f(x)"), behind]
     said = host_sentence("host", "", times(**{"host:python": 30.0}), stacks, run=None)
-    more = "; while the device works, it sleeps at /home/u/train.py:9 (time.sleep(x)), 16.0 ms"
+    more = "; it also sleeps at /home/u/train.py:9 (time.sleep(x)), 16.0 ms while the device works"
     assert said == (
         " The host runs code that gives the device no work at /home/u/train.py:7 (f(x)), 30.0 ms of 100 ms"
         f"{more if named else ''}."
+    )
+
+
+def test_what_the_named_line_does_while_the_device_works_is_said_too():
+    """The finding named line 7 for both; the verdict named another line for what it does behind the device."""
+    first = replace(row("host:python", 7, 6.0, "f(x)"), hidden_ms_per_step=45.0)
+    second = replace(row("host:python", 9, 5.0, "g(x)"), hidden_ms_per_step=28.0)
+    said = host_sentence("host", "", times(**{"host:python": 11.0}), [first, second], run=None)
+    assert said == (
+        " The host runs code that gives the device no work at /home/u/train.py:7 (f(x)), 6.00 ms of 100 ms,"
+        " and 45.0 ms more while the device works;"
+        " it also does so at /home/u/train.py:9 (g(x)), 28.0 ms while the device works."
     )
 
 

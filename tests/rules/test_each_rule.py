@@ -590,6 +590,8 @@ CASES = {
         ("half of it named", "failed", {"steps": [*steps(4), step(160, 4, input_wait=30.0, tracing=30.0)]}),
         ("less named", "passed", {"steps": [*steps(4), step(160, 4, input_wait=29.0, tracing=31.0)]}),
         ("sampled", "failed", {"steps": [*steps(4), step(160, 4, **{"host:sleep": 60.0})], "stacks_if_sampled": [asleep(12.0)]}),
+        ("the same behind the device", "passed", {"steps": [*steps(4), step(160, 4, **{"host:sleep": 60.0})], "stacks_if_sampled": [asleep(12.0, 30.0)]}),
+        ("less behind the device", "failed", {"steps": [*steps(4), step(160, 4, **{"host:sleep": 60.0})], "stacks_if_sampled": [asleep(12.0, 29.0)]}),
         ("sampled for long", "failed", {"steps": [*steps(4, wall=33.0), step(54, 4, **{"host:sleep": 21.0})]}),
         ("sampled once", "passed", {"steps": [*steps(4, wall=33.0), step(52, 4, **{"host:sleep": 19.0})]}),
         ("tpuprof's own work", "passed", {"steps": [*steps(4), step(160, 4, **{"user:overhead": 60.0})]}),

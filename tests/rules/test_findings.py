@@ -391,7 +391,7 @@ def test_a_high_confidence_needs_a_replay_that_fits(tmp_path):
     ],
 )
 def test_where_the_device_is_behind_nothing_is_known_to_wait_for_the_host(category, broad, status):
-    """12 programs handed over, 3 of them begun: the first captured step fills the queue, and was "far longer"."""
+    """12 programs handed over, 3 of them begun: the first captured step fills the queue, and took longer."""
     rule = made(
         "one",
         lambda signals: failed(signals.step_ms / 100, [Evidence("it")]),

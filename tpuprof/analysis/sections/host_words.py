@@ -134,41 +134,45 @@ def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
     where = where_of(stacks, part)
     text = f" The host {verb_of(part)}"
     if where is not None:
-        text += f" at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}{_beside(where, load, stacks)}."
+        text += f" at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}"
+        text += f"{_more_of(part, where, load, stacks)}."
     else:
         text += f", {format_ms(sampled[part])} of {format_ms(load.wall)}."
     holder = holder_of(stacks, part)
     return f"{text} That thread is at {holder}." if holder else text
 
 
-def _beside(first: Where, load: StepTimes, stacks: list[HostStackRow]) -> str:
-    """What else the host does for nearly as long at another line; empty where that takes much less."""
-    rest = [row for row in stacks if not is_at(row, first)]
-    found = [
-        (where.ms, name, where)
-        for name in load.parts
-        if name.startswith(HOST_PREFIX) and (where := where_of(rest, name)) is not None
-    ]
-    ms, part, where = max(found, key=lambda each: each[0], default=(0.0, "", first))
+def _more_of(part: str, first: Where, load: StepTimes, stacks: list[HostStackRow]) -> str:
+    """What the host does at the first line while the device works, and at another line for nearly as long."""
     enough = max(BESIDE_FROM_SHARE * first.ms, NAMED_FROM_SHARE * load.wall)
-    if ms < enough:
-        return _behind(rest, enough)
-    return f", and {verb_of(part)} at {where.text}, {format_ms(ms)}"
+    here = [row for row in stacks if is_at(row, first)]
+    hidden = sum(row.hidden_ms_per_step for row in here if row.part == part)
+    text = f", and {format_ms(hidden)} more while the device works" if hidden >= enough else ""
+    return text + _elsewhere(part, enough, load, [row for row in stacks if not is_at(row, first)])
 
 
-def _behind(stacks: list[HostStackRow], enough: float) -> str:
-    """What else the host does for so long while the device works; empty without such a line.
+def _elsewhere(part: str, enough: float, load: StepTimes, rest: list[HostStackRow]) -> str:
+    """What else the host does for so long at another line (ms per step); empty where that takes less.
 
     Which of two lines the device works behind may change from one capture to the next.
     """
-    found = [
+    beside = [
+        (where.ms, name, where.text)
+        for name in load.parts
+        if name.startswith(HOST_PREFIX) and (where := where_of(rest, name)) is not None
+    ]
+    behind = [
         (hidden, name, Where(source, call, hidden).text)
-        for name in sorted({row.part for row in stacks if row.part.startswith(HOST_PREFIX)})
-        for source, call, _, hidden in lines_of(stacks, name)
+        for name in sorted({row.part for row in rest if row.part.startswith(HOST_PREFIX)})
+        for source, call, _, hidden in lines_of(rest, name)
         if source
     ]
-    ms, part, line = max(found, default=(0.0, "", ""))
-    return f"; while the device works, it {verb_of(part)} at {line}, {format_ms(ms)}" if ms >= enough else ""
+    for found, when in ((beside, ""), (behind, " while the device works")):
+        ms, name, line = max(found, default=(0.0, "", ""))
+        if ms >= enough:
+            does = "does so" if name == part else verb_of(name)
+            return f"; it also {does} at {line}, {format_ms(ms)}{when}"
+    return ""
 
 
 def _traced(load: StepTimes, stacks: list[HostStackRow]) -> str:

@@ -1,8 +1,8 @@
-"""Some steps take far longer than the others.
+"""Some steps take longer than the others.
 
 ## What it detects
 
-Steps in which the device idles far longer than in the others (by a quarter of the median step), where that adds at
+Steps in which the device idles longer than in the others (by a quarter of the median step), where that adds at
 least a tenth to the mean step, and the trace names what the host did then: a checkpoint, garbage collection, an
 annotation of yours, waiting for input, reading a value, or what stack samples saw. Of several causes the one that costs
 most is named, with the steps that have it. Steps that compile are left out: compiles have rules of their own, and what
@@ -17,9 +17,9 @@ and every other host with it.
 ## Evidence
 
 The slow steps, how long each took, and what grew in them; the line of that (of the checkpoint, the read, the sleep)
-where samples show it. Where the trace
-does not name a cause, the rule passes and shows the steps: a busy machine, batches that arrive in bursts and a host
-that runs ahead of its device look the same.
+where samples show it. Where the trace does not name a cause, the rule passes and shows the steps: a busy machine,
+batches that arrive in bursts and a host that runs ahead of its device look the same. It passes, too, where samples see
+the host do the same in the other steps, while the device works: then the work is no larger in the slow steps.
 
 ## How to fix
 
@@ -64,6 +64,7 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.model.intervals import Int64
+from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, Step, StepColumns
 from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, verb_of, where_of
 from tpuprof.report.schema import Evidence
@@ -92,7 +93,7 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
 @rule(
     about="evenness of the steps",
     good="Uneven steps cost little or nothing",
-    bad="Some steps take far longer than the others",
+    bad="Some steps take longer than the others",
     broad=True,
     reads=(
         "steps",
@@ -130,10 +131,9 @@ def check(signals: Signals) -> Outcome:
             title=f"{_what(len(slow), len(rows))}; no recurring cause was seen",
             reason="noise of the machine, batches that arrive in bursts and a host that runs ahead look the same",
         )
-    if cause == part.HOST_SYNC and not signals.sees_device and _waits_for_work(signals, excess, of_cause):
-        return passed(
-            evidence, reason="slow steps read values, and wait for work that takes as long without them"
-        )
+    even_so = _even_so(signals, cause, excess, of_cause)
+    if even_so:
+        return passed(evidence, reason=even_so)
     own = slow[of_cause].tolist()
     recurs = len(own) >= UNEVEN_RECURS_FROM
     # Slow steps of other causes stay.
@@ -145,17 +145,41 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{_what(len(own), len(rows))}, mostly {_because(cause)}{at}: {format_share(share)} of the time",
+        title=f"{_what(len(own), len(rows))} ({_against(rows, even, own)}), mostly {_because(cause)}{at}: "
+        f"{format_share(share)} of the time",
         price=counterfactual(gone) if recurs else counterfactual(gone, Change()),
         confidence="medium" if recurs else "low",
         cases=frozenset({_CASES.get(cause, "work")}),
     )
 
 
+def _even_so(signals: Signals, cause: str, excess: Float64, of_cause: list[int]) -> str:
+    """Why the work of the steps is even although some take longer; empty where it is not."""
+    if cause == part.HOST_SYNC and not signals.sees_device and _waits_for_work(signals, excess, of_cause):
+        return "slow steps read values, and wait for work that takes as long without them"
+    if _in_each_step(signals, cause, len(signals.steps) / len(of_cause)):
+        return "the host does the same in the other steps, while the device works"
+    return ""
+
+
 def _waits_for_work(signals: Signals, excess: Float64, of_cause: list[int]) -> bool:
     """Whether most of what slow steps take longer is the device's work of all steps, which they wait for."""
     per_step = sum(excess[of_cause].tolist()) / len(signals.steps)
     return bool(signals.unfinished_ms >= UNEVEN_CAUSE_FROM_SHARE * per_step)
+
+
+def _in_each_step(signals: Signals, cause: str, steps_per_slow: float) -> bool:
+    """Whether the host does behind device work, in each step, most of what slow steps have exposed.
+
+    Of a line whose exposed time all lies in the slow steps they have `steps_per_slow` times its mean.
+    """
+    lines = [
+        (exposed * steps_per_slow, hidden)
+        for _, _, exposed, hidden in lines_of(signals.stacks_if_sampled, cause)
+    ]
+    of_slow = sum(exposed for exposed, _ in lines)
+    usual = sum(min(exposed, hidden) for exposed, hidden in lines)
+    return bool(of_slow) and usual >= UNEVEN_CAUSE_FROM_SHARE * of_slow
 
 
 def _held(rows: StepColumns, cause: str, own: list[int]) -> float:
@@ -177,7 +201,13 @@ def _where(signals: Signals, cause: str, held: float) -> Where | None:
 
 
 def _what(slow: int, steps: int) -> str:
-    return f"{slow} of {counted(steps, 'step')} {'takes' if slow == 1 else 'take'} far longer"
+    return f"{slow} of {counted(steps, 'step')} {'takes' if slow == 1 else 'take'} longer"
+
+
+def _against(rows: StepColumns, even: Int64, own: list[int]) -> str:
+    """How long the slow steps take, and the others."""
+    slow, usual = format_ms(median(rows.wall_ms[own])), format_ms(median(rows.wall_ms[even]))
+    return f"{slow}, the others {usual}{' in the median' if len(own) > 1 else ''}"
 
 
 def _because(cause: str) -> str:
