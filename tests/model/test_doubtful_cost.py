@@ -27,10 +27,17 @@ def test_a_price_that_begins_at_something_leaves_the_verdict(low):
 def test_a_price_that_begins_at_nothing_makes_it_perhaps(low):
     said = weakened(SYNC, [finding(low=low)], TIMES)
     assert said.sentence == (
-        "Perhaps sync-bound: a read costs up to 30 % of each step. Without it a step may take as long, or be up "
+        "Perhaps sync-bound: a read costs up to 30 % of each step. Without the read a step may take as long, or be up "
         "to 30.0 ms shorter. The device is busy for 70 %."
     )
     assert (said.bound, said.share) == (SYNC.bound, SYNC.share)
+
+
+def test_a_price_larger_than_the_time_in_the_verdict_says_why():
+    """The verdict said "costs up to 28 %", and the finding "up to 38 %" of the same read."""
+    less = replace(SYNC, share=0.29)
+    said = weakened(less, [finding(low=0.0)], TIMES).sentence
+    assert "be up to 30.0 ms shorter: host and device would then work at the same time. The device is" in said
 
 
 @pytest.mark.parametrize("status", ["failed", "passed", "unavailable"])

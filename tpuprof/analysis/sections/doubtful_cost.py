@@ -19,9 +19,11 @@ PRICED_BY = {"sync": ("device-to-host-sync",), "fallback": ("aten-fallback", "bo
 # Least share of a step that the price of a sure cause begins at (share): less is what any two captures differ by.
 BEGINS_FROM_SHARE = 0.01
 _BOUND = "-bound: "
-MAY_BE_NOTHING = (
-    " Without it a step may take as long, or be up to {high} shorter. The device is busy for {busy}."
-)
+MAY_BE_NOTHING = " Without {what} a step may take as long, or be up to {high} shorter{more}. The device is busy for {busy}."
+# What a step is without, by the verdict's word.
+_WITHOUT = {"sync": "the read", "fallback": "these ops"}
+# Why a price is larger than the time that the verdict states.
+AT_ONCE = ": host and device would then work at the same time"
 UNPRICED = " No price confirms it: {reason}."
 NO_PRICE = "nothing in this capture tells"
 
@@ -36,18 +38,19 @@ def weakened(verdict: Verdict, findings: Iterable[Finding], times: StepTimes) ->
     # Where the trace shows no device, the sentence says already that the cost is unknown.
     if not about or not times.seen or any(_is_sure(each.savings, times) for each in failed):
         return verdict
-    return replace(verdict, sentence=_perhaps(verdict.sentence) + _doubt(failed or about, times))
+    return replace(verdict, sentence=_perhaps(verdict.sentence) + _doubt(verdict, failed or about, times))
 
 
 def _is_sure(savings: Savings | None, times: StepTimes) -> bool:
     return savings is not None and savings.low >= BEGINS_FROM_SHARE * times.wall
 
 
-def _doubt(about: list[Finding], times: StepTimes) -> str:
+def _doubt(verdict: Verdict, about: list[Finding], times: StepTimes) -> str:
     prices = [each.savings.high for each in about if each.savings is not None]
     if prices:
-        busy = format_share(times.busy / times.wall)
-        return MAY_BE_NOTHING.format(high=format_ms(max(prices)), busy=busy)
+        high, busy = max(prices), format_share(times.busy / times.wall)
+        more = AT_ONCE if high > verdict.share * times.wall else ""
+        return MAY_BE_NOTHING.format(what=_WITHOUT[verdict.bound], high=format_ms(high), more=more, busy=busy)
     reason = next((each.reason for each in about if each.reason), NO_PRICE)
     return UNPRICED.format(reason=reason)
 
