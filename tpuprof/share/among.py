@@ -59,8 +59,8 @@ class Among:
     def may_hold(self, pattern: re.Pattern[str], signs: tuple[str, ...]) -> bool:
         """Whether the pattern may find something in one of the texts."""
         if pattern not in self._held:
-            found = may_match(signs, self._lower) if signs else pattern.search(self._text) is not None
-            self._held[pattern] = found
+            # Signs first: the search takes longer.
+            self._held[pattern] = may_match(signs, self._lower) and pattern.search(self._text) is not None
         return self._held[pattern]
 
     def learnt(self, patterns: Sequence[Learnt], *, words: bool) -> list[Learnt]:

@@ -52,6 +52,7 @@ _RANKED = re.compile(r"rank\d+_(?P<after>.+)|(?P<before>.+)_\d+")
 # What a text itself tells: kind, pattern, and the groups of which one holds the value.
 _TELLING = (
     (Kind.SECRET, token_forms.SECRET, (0,)),
+    (Kind.SECRET, token_forms.SECRET_DIGITS, (0,)),
     (Kind.SECRET, sensitive.BEARER, (2,)),
     (Kind.SECRET, sensitive.ASSIGNED, (3, 6)),
     (Kind.USER, sensitive.HOME, (1,)),
@@ -402,6 +403,8 @@ class Redactor:
 
     def _passed(self, passes: Sequence[Pass], text: str) -> str:
         """The text after these passes; what one has changed may hold what no text held, so all after it are tried."""
+        if not passes:
+            return text
         word, lower = sensitive.is_word(text), in_lower_case(text)
         for row, pattern, replace, in_words, signs in passes:
             if (word and not in_words) or (signs and not may_match(signs, lower)):
@@ -415,6 +418,7 @@ class Redactor:
         """Patterns in order: what may contain another kind goes first, single names go last."""
         secrets: list[tuple[re.Pattern[str], Replace]] = [
             (token_forms.SECRET, lambda m: self._hit(Kind.SECRET, m.group())),
+            (token_forms.SECRET_DIGITS, lambda m: self._hit(Kind.SECRET, m.group())),
             (token_forms.WEB_HOOK, lambda m: self._hit(Kind.SECRET, m.group())),
             (token_forms.AZURE, lambda m: m.group(1) + self._hit(Kind.SECRET, m.group(2))),
             (sensitive.BEARER, lambda m: m.group(1) + self._hit(Kind.SECRET, m.group(2))),

@@ -6,13 +6,14 @@ A test makes texts of each pattern and looks for its signs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from tpuprof.share import repositories, sensitive, token_forms
 
 _AT = ("@", "%40")
 # In lower case. A pattern finds something only where one of its signs is; one that is not here is always tried.
 SIGNS: dict[re.Pattern[str], tuple[str, ...]] = {
+    token_forms.SECRET: token_forms.SECRET_SIGNS,
     token_forms.WEB_HOOK: ("hooks.slack.com/", "/api/webhooks/", "webhook.office.com/"),
     token_forms.AZURE: ("key=", "sig="),
     sensitive.BEARER: ("bearer", "basic"),
@@ -58,6 +59,6 @@ def in_lower_case(text: str) -> str | None:
     return text.lower() if text.isascii() else None
 
 
-def may_match(signs: Iterable[str], lower: str | None) -> bool:
-    """Whether a pattern of these signs may find something; always where the text is not to be looked at."""
-    return lower is None or any(sign in lower for sign in signs)
+def may_match(signs: Sequence[str], lower: str | None) -> bool:
+    """Whether a pattern of these signs may find something; always where it has none, or no text is to be looked at."""
+    return lower is None or not signs or any(sign in lower for sign in signs)

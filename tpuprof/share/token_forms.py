@@ -11,54 +11,69 @@ from collections import Counter
 from itertools import pairwise
 from math import log2
 
-# (service, form). A form begins at the start of a word. It matches at least as many characters as a real key has.
+# (service, form, signs). A form begins at the start of a word. It matches at least as many characters as a key has.
+# Whatever it matches has one of its signs in it, in lower case: see `tpuprof.share.signs`.
 FORMS = (
-    ("Hugging Face", r"hf_[a-z0-9]{16,}"),
-    ("GitHub", r"gh[pousr]_[a-z0-9]{20,}|github_pat_\w{20,}"),
-    ("GitLab", r"gl(?:pat|ptt|dt|rt|soat|cbt|ft|imt|agent)-[\w-]{16,}"),
-    ("AWS key id", r"(?:AKIA|ASIA|AIDA|AROA|ABIA|ACCA)[A-Z0-9]{12,}"),
-    ("Google", r"AIza[\w-]{30,}|ya29\.[\w.-]{10,}|GOCSPX-[\w-]{10,}|1//0[\w-]{20,}"),
-    ("Weights & Biases", r"wandb_v1_\w{16,}|[0-9a-f]{40}(?![0-9a-z])"),
+    ("Hugging Face", r"hf_[a-z0-9]{16,}", "hf_"),
+    ("GitHub", r"gh[pousr]_[a-z0-9]{20,}|github_pat_\w{20,}", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_"),
+    (
+        "GitLab",
+        r"gl(?:pat|ptt|dt|rt|soat|cbt|ft|imt|agent)-[\w-]{16,}",
+        "glpat- glptt- gldt- glrt- glsoat- glcbt- glft- glimt- glagent-",
+    ),
+    ("AWS key id", r"(?:AKIA|ASIA|AIDA|AROA|ABIA|ACCA)[A-Z0-9]{12,}", "akia asia aida aroa abia acca"),
+    (
+        "Google",
+        r"AIza[\w-]{30,}|ya29\.[\w.-]{10,}|GOCSPX-[\w-]{10,}|1//0[\w-]{20,}",
+        "aiza ya29. gocspx- 1//0",
+    ),
+    ("Weights & Biases", r"wandb_v1_\w{16,}", "wandb_v1_"),
+    ("OpenAI, Anthropic and others", r"sk-[\w-]{16,}", "sk-"),
+    ("Slack", r"xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}|xoxe\.[\w-]{10,}", "xox xapp-"),
+    ("Stripe", r"(?:sk|rk|pk)_(?:live|test)_[a-z0-9]{10,}|whsec_[a-z0-9+/=]{16,}", "_live_ _test_ whsec_"),
+    ("Databricks", r"dapi[0-9a-f]{32}(?:-\d+)?|dose[0-9a-f]{32}", "dapi dose"),
+    ("Docker", r"dckr_(?:pat|oat)_[\w-]{16,}", "dckr_"),
+    ("Groq", r"gsk_[a-z0-9]{20,}", "gsk_"),
+    ("npm", r"npm_\w{30,}", "npm_"),
+    ("PyPI", r"pypi-[\w-]{16,}", "pypi-"),
+    ("Replicate", r"r8_\w{20,}", "r8_"),
+    ("NVIDIA", r"nvapi-[\w-]{20,}", "nvapi-"),
+    ("SendGrid", r"SG\.[\w-]{16,}\.[\w-]{16,}", "sg."),
+    ("Telegram", r"\d{8,10}:AA[\w-]{30,}", ":aa"),
+    ("DigitalOcean", r"do[opr]_v1_[0-9a-f]{32,}", "_v1_"),
+    ("HashiCorp", r"hv[sbr]\.[\w-]{20,}|[a-z0-9]{14}\.atlasv1\.[\w-]{20,}", "hvs. hvb. hvr. .atlasv1."),
+    ("Grafana", r"gl(?:sa|c)_[\w-]{20,}", "glsa_ glc_"),
+    ("Atlassian", r"ATATT3[\w=-]{20,}|ATCTT3[\w=-]{20,}", "atatt3 atctt3"),
+    ("xAI", r"xai-[a-z0-9]{20,}", "xai-"),
+    ("LangSmith", r"lsv2_(?:pt|sk)_[0-9a-f_]{20,}", "lsv2_"),
+    ("Perplexity", r"pplx-[a-z0-9]{20,}", "pplx-"),
+    ("Notion", r"(?:secret|ntn)_[a-z0-9]{30,}", "secret_ ntn_"),
+    ("Linear", r"lin_api_[a-z0-9]{20,}", "lin_api_"),
+    ("Shopify", r"shp(?:at|ca|pa|ss)_[0-9a-f]{20,}", "shpat_ shpca_ shppa_ shpss_"),
+    ("New Relic", r"NRAK-[a-z0-9]{20,}", "nrak-"),
+    ("Sentry", r"sntr[yu]s?_[\w=+/-]{20,}", "sntry sntru"),
+    ("Supabase", r"sbp_[0-9a-f]{20,}", "sbp_"),
+    ("Doppler", r"dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{20,}", "dp."),
+    ("Mailgun", r"key-[0-9a-f]{32}", "key-"),
+    ("Mailchimp", r"[0-9a-f]{32}-us\d{1,2}(?!\w)", "-us"),
+    ("Postman", r"PMAK-[0-9a-f]{20,}-[0-9a-f]{20,}", "pmak-"),
+    ("Kaggle", r"KGAT_[0-9a-f]{20,}", "kgat_"),
+    ("age", r"AGE-SECRET-KEY-1[A-Z0-9]{20,}", "age-secret-key-1"),
+    ("JSON web token", r"eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?", "eyj"),
+)
+# Forms that have no sign but their digits.
+FORMS_OF_DIGITS = (
+    ("Weights & Biases", r"[0-9a-f]{40}(?![0-9a-z])"),
     ("Together", r"[0-9a-f]{64}(?![0-9a-z])"),
-    ("OpenAI, Anthropic and others", r"sk-[\w-]{16,}"),
-    ("Slack", r"xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}|xoxe\.[\w-]{10,}"),
-    ("Stripe", r"(?:sk|rk|pk)_(?:live|test)_[a-z0-9]{10,}|whsec_[a-z0-9+/=]{16,}"),
-    ("Databricks", r"dapi[0-9a-f]{32}(?:-\d+)?|dose[0-9a-f]{32}"),
-    ("Docker", r"dckr_(?:pat|oat)_[\w-]{16,}"),
-    ("Groq", r"gsk_[a-z0-9]{20,}"),
-    ("npm", r"npm_\w{30,}"),
-    ("PyPI", r"pypi-[\w-]{16,}"),
-    ("Replicate", r"r8_\w{20,}"),
-    ("NVIDIA", r"nvapi-[\w-]{20,}"),
-    ("SendGrid", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
     ("Twilio", r"(?:SK|AC)[0-9a-f]{32}(?![0-9a-z])"),
-    ("Telegram", r"\d{8,10}:AA[\w-]{30,}"),
-    ("DigitalOcean", r"do[opr]_v1_[0-9a-f]{32,}"),
-    ("HashiCorp", r"hv[sbr]\.[\w-]{20,}|[a-z0-9]{14}\.atlasv1\.[\w-]{20,}"),
-    ("Grafana", r"gl(?:sa|c)_[\w-]{20,}"),
-    ("Atlassian", r"ATATT3[\w=-]{20,}|ATCTT3[\w=-]{20,}"),
-    ("xAI", r"xai-[a-z0-9]{20,}"),
-    ("LangSmith", r"lsv2_(?:pt|sk)_[0-9a-f_]{20,}"),
-    ("Perplexity", r"pplx-[a-z0-9]{20,}"),
-    ("Notion", r"(?:secret|ntn)_[a-z0-9]{30,}"),
-    ("Linear", r"lin_api_[a-z0-9]{20,}"),
-    ("Shopify", r"shp(?:at|ca|pa|ss)_[0-9a-f]{20,}"),
-    ("New Relic", r"NRAK-[a-z0-9]{20,}"),
-    ("Sentry", r"sntr[yu]s?_[\w=+/-]{20,}"),
-    ("Supabase", r"sbp_[0-9a-f]{20,}"),
-    ("Doppler", r"dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{20,}"),
-    ("Mailgun", r"key-[0-9a-f]{32}"),
-    ("Mailchimp", r"[0-9a-f]{32}-us\d{1,2}(?!\w)"),
-    ("Postman", r"PMAK-[0-9a-f]{20,}-[0-9a-f]{20,}"),
-    ("Kaggle", r"KGAT_[0-9a-f]{20,}"),
-    ("age", r"AGE-SECRET-KEY-1[A-Z0-9]{20,}"),
-    ("JSON web token", r"eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
 )
 _PEM = r"-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY(?:[ ]BLOCK)?-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY(?:[ ]BLOCK)?-----|\Z)"
 SECRET = re.compile(
-    rf"{_PEM}|(?<![A-Za-z0-9])(?i:{'|'.join(form for _, form in FORMS)})",
+    rf"{_PEM}|(?<![A-Za-z0-9])(?i:{'|'.join(form for _, form, _ in FORMS)})",
     re.DOTALL,
 )
+SECRET_SIGNS = ("-----begin", *(sign for _, _, signs in FORMS for sign in signs.split()))
+SECRET_DIGITS = re.compile(rf"(?<![A-Za-z0-9])(?i:{'|'.join(form for _, form in FORMS_OF_DIGITS)})")
 # The part of a web hook's address that lets anybody post.
 WEB_HOOK = re.compile(
     r"(?i)(?<=hooks\.slack\.com/)((?:services|workflows|triggers)/[\w/-]{16,})"

@@ -19,7 +19,10 @@ PRICED_BY = {"sync": ("device-to-host-sync",), "fallback": ("aten-fallback", "bo
 # Least share of a step that the price of a sure cause begins at (share): less is what any two captures differ by.
 BEGINS_FROM_SHARE = 0.01
 _BOUND = "-bound: "
-MAY_BE_NOTHING = " Without {what} a step may take as long, or be up to {high} shorter{more}. The device is busy for {busy}."
+MAY_BE_NOTHING = (
+    " Without {what} a step may take as long, or be up to {high} shorter{more}."
+    " The device is busy for {busy}."
+)
 # What a step is without, by the verdict's word.
 _WITHOUT = {"sync": "the read", "fallback": "these ops"}
 # Why a price is larger than the time that the verdict states.
