@@ -5,18 +5,20 @@ from types import SimpleNamespace
 import pytest
 
 from tpuprof.analysis.sections.compiles_elsewhere import MOST_FROM_SHARE, compiles_elsewhere
+from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE
+from tpuprof.model.decisions import Decisions
 from tpuprof.model.step_times import StepTimes
 
 
-def verdict(at=(0, 2, 4, 11, 41), share=0.9, steps=42, compiling=0.0, **more):
+def verdict(at=(0, 2, 4, 11, 41), share=0.9, steps=42, compiling=0.0, made=None, **more):
     count = len(at)
     lines = {"unknown": CompilingLine(count, count, share * 10.0, [], list(at))}
     after = AfterCapture(steps, count, count, share * 10.0, 10.0, True, lines, **more)
     host = SimpleNamespace(after=after, steps=range(8))
     parts = {"dispatch": 1.0, "compile": compiling}
-    return compiles_elsewhere([host], StepTimes(2.0, parts, 0.0, 1.0, 0.0))
+    return compiles_elsewhere([host], StepTimes(2.0, parts, 0.0, 1.0, 0.0), made or Decisions())
 
 
 def test_compiles_that_come_after_the_capture_hold_the_run_up():
@@ -54,4 +56,13 @@ def test_more_compiling_than_time_is_no_share_above_one():
 
 def test_a_host_without_a_count_leaves_it_open():
     host = SimpleNamespace(after=None, steps=range(8))
-    assert compiles_elsewhere([host], StepTimes(2.0, {"dispatch": 1.0}, 0.0, 1.0, 0.0)) is None
+    assert compiles_elsewhere([host], StepTimes(2.0, {"dispatch": 1.0}, 0.0, 1.0, 0.0), Decisions()) is None
+
+
+@pytest.mark.parametrize(("share", "holds"), [(0.9, True), (0.4, False)])
+def test_the_decision_is_noted(share, holds):
+    made = Decisions()
+    verdict(share=share, made=made)
+    (row,) = decision_rows(made.made, 2.0)
+    assert (row.value, row.threshold, row.holds) == (share, MOST_FROM_SHARE, holds)
+    assert row.changes_when.startswith("below 50 % (40 % less)" if holds else "from 50 % (10 % more)")

@@ -84,7 +84,7 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     rows = Rows(stacks, device["ops"], device["collectives"], threads["fallbacks"])
     report = Report(
         **_about(run),
-        verdict=verdict_section(run, usual, hidden, rows, history),
+        verdict=verdict_section(run, usual, hidden, rows, history, decisions),
         why=decision_rows(decisions.made, times.wall),
         span_notes=run.span_notes,
         warnings=[*run_warnings(run), *doubts],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpuprof.records import record
 
 SHARE, MS, STEPS, YES_OR_NO = "share of the step", "ms per step", "share of the steps", "yes or no"
+SHARE_OF_TIME = "share of the time after the capture"
 
 
 @record(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.model.compile.recurrence import RETURNS_FROM_STEPS, AfterCapture, occasions
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE
+from tpuprof.model.decisions import SHARE_OF_TIME, Decisions
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.schema import Verdict
@@ -22,17 +23,24 @@ SENTENCE = (
 )
 
 
-def compiles_elsewhere(hosts: list[HostRun], times: StepTimes) -> Verdict | None:
+def compiles_elsewhere(hosts: list[HostRun], times: StepTimes, decisions: Decisions) -> Verdict | None:
     """The verdict where compiles after the captured steps hold the run up, and those hold none; None elsewhere."""
     if not times.wall or times.parts.get(part.COMPILE, 0.0) >= COMPILES_FROM_SHARE * times.wall:
         return None
-    found = [
-        host.after for host in hosts if host.after is not None and _holds_up(host.after, len(host.steps))
-    ]
+    found = [host.after for host in hosts if host.after is not None and _goes_on(host.after, len(host.steps))]
     if not found or len(found) < len(hosts):
         return None
     after = max(found, key=lambda each: each.compile_share)
     share = after.compile_share
+    if not decisions.at_least(
+        "compiles go on after the capture, whose steps hold none; their share of the time there",
+        min(each.compile_share for each in found),
+        MOST_FROM_SHARE,
+        SHARE_OF_TIME,
+        yes="they are what holds the run up, whatever the captured steps do",
+        no="what the captured steps do is the verdict",
+    ):
+        return None
     said = SENTENCE.format(
         compiling=after.compiling_steps,
         steps=after.steps_text,
@@ -42,8 +50,8 @@ def compiles_elsewhere(hosts: list[HostRun], times: StepTimes) -> Verdict | None
     return Verdict("compile", round(share, 6), said)
 
 
-def _holds_up(after: AfterCapture, captured: int) -> bool:
-    if after.estimated or not after.shows(captured) or after.compile_share < MOST_FROM_SHARE:
+def _goes_on(after: AfterCapture, captured: int) -> bool:
+    if after.estimated or not after.shows(captured):
         return False
     going_on = [line for line in after.lines.values() if not after.stopped(line, captured)]
     return occasions(going_on) >= RETURNS_FROM_STEPS

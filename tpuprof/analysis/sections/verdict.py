@@ -15,6 +15,7 @@ from tpuprof.model import busy_machine, python_tools
 from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_wait
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence
+from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.compute import EITHER
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.blocking_waits import WAITS_ALONE
@@ -83,7 +84,8 @@ def verdict_section(
     usual: UsualStep,
     hidden: float,
     rows: Rows,
-    history: CompileHistory | None = None,
+    history: CompileHistory | None,
+    decisions: Decisions,
 ) -> Verdict:
     """The verdict of the usual step. `hidden` is its hidden tracing (ms), `history` says whether compiles return."""
     uncut = steps_without_a_graph(run.hosts)
@@ -93,7 +95,7 @@ def verdict_section(
     if unused:
         return Verdict("unknown", 1.0, OFF_DEVICE.format(steps=counted(unused, "captured step")))
     bound, times = usual.bound, usual.times
-    elsewhere = compiles_elsewhere(run.hosts, times)
+    elsewhere = compiles_elsewhere(run.hosts, times, decisions)
     if elsewhere is not None:
         return elsewhere
     read = _unended_read(run, bound, times, rows.host_stacks)
