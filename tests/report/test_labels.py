@@ -3,8 +3,8 @@
 import pytest
 
 from tests.report import reports
-from tpuprof.report.labels import nothing_failed
-from tpuprof.report.schema import Verdict
+from tpuprof.report.labels import nothing_failed, reads_title
+from tpuprof.report.schema import HostReadRow, Verdict
 
 
 def found(rule, status, reason="", category="input"):
@@ -37,3 +37,15 @@ def found(rule, status, reason="", category="input"):
 def test_what_is_said(bound, findings, text):
     verdict = Verdict(bound, 0.5, "It is so.")
     assert nothing_failed(reports.report(findings=findings, verdict=verdict)) == text
+
+
+@pytest.mark.parametrize(
+    ("calls", "title"),
+    [
+        (["__float__"], "Device-to-host reads"),
+        (["block_until_ready", "sync(wait=True)"], "Waits for the device"),
+        (["item", "synchronize"], "Device-to-host reads, and waits for the device"),
+    ],
+)
+def test_a_wait_that_reads_nothing_is_called_no_read(calls, title):
+    assert reads_title([HostReadRow(call, "train.py:1", 1, 1.0) for call in calls]) == title

@@ -19,6 +19,7 @@ from tpuprof.report.labels import (
     method_title,
     nothing_failed,
     of_steps,
+    reads_title,
     samples_per_second,
     shared_saving,
     transfers_title,
@@ -280,7 +281,7 @@ def _ops(report: Report) -> RenderableType:
 
 def _host_reads(report: Report) -> RenderableType:
     blocked = of_steps("blocked per step", report)
-    table = _table("Device-to-host reads", "call", "times", blocked, "source")
+    table = _table(reads_title(report.host_reads), "call", "times", blocked, "source")
     for each in report.host_reads[:ROWS_SHOWN]:
         source = escape(_short(each.source, keep_end=True)) or "unknown"
         table.add_row(
