@@ -188,6 +188,16 @@ def flushed(count, cost=0.5):
     return {**facts, "steps": steps(**parts), "defers_ops": True, "report": {"host_reads": rows}}
 
 
+def called_by_themselves(calling, computing):
+    """Steps of JAX, those shares of them calling ops one by one and computing them."""
+    return {
+        **dispatched(calling),
+        "framework": "jax",
+        "steps": steps(dispatch=100 * calling, compute=100 * computing),
+        "one_op_programs_share": 1.0,
+    }
+
+
 def dispatched(share=0.5, **counts):
     """TorchTPU steps of 100 ms, that share of them calling ops one by one."""
     facts = {"ops": 40.0, "programs": 20.0, "optimizer_ps": 0.0, "optimizer_ops": 0.0, "optimizer_many": 0.0}

@@ -155,7 +155,8 @@ def test_who_makes_the_batches_decides_the_advice(diagnosis, case):
         # It may be a loss for a log, or an array for NumPy: both are named.
         ("cpu", "torch_xla", {"arrays", "value"}),
         ("numpy", "torch_tpu", {"arrays", "value"}),
-        ("cpu", "jax", {"value"}),
+        ("device_get", "jax", {"arrays", "value"}),
+        ("__float__", "jax", {"value"}),
         ("__bool__", "jax", {"branch"}),
     ],
 )

@@ -31,6 +31,7 @@ from tests.rules.situations import (
     NOTHING,
     accumulated,
     attention,
+    called_by_themselves,
     collectives,
     computed_again,
     cut,
@@ -212,6 +213,9 @@ CASES = {
     "eager-dispatch": [
         ("one by one", "failed", dispatched(ABOVE)),
         ("of JAX", "failed", {**dispatched(ABOVE), "framework": "jax", "one_op_programs_share": 0.5}),
+        ("of JAX, with computing", "failed", called_by_themselves(0.06, 0.05)),
+        ("of JAX, too little computing", "passed", called_by_themselves(0.06, 0.03)),
+        ("of JAX, too little dispatch", "passed", called_by_themselves(0.04, 0.5)),
         ("no device plane", "failed", {**dispatched(ABOVE), "sees_device": False, "unfinished_ms": 0.0}),
         ("the host runs ahead of work", "passed", {**dispatched(ABOVE), "sees_device": False, "unfinished_ms": 900.0}),
         ("little of the step", "passed", dispatched(BELOW)),

@@ -3,7 +3,8 @@
 ## What it detects
 
 Steps of TorchTPU or JAX in which the training thread spends at least a tenth of the time on calling ops and handing
-over programs while nothing hides it, and hands over at least eight programs.
+over programs while nothing hides it, and hands over at least eight programs. In JAX the device's work for programs of
+one or two ops counts for up to half of that tenth.
 
 ## Why it costs time
 
@@ -51,7 +52,7 @@ from tpuprof.report.host_lines import lines_of, running
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
 from tpuprof.rules.programs import JAX
-from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE, PRICED_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import counted, format_share
@@ -93,7 +94,7 @@ OF_A_FUNCTION = 2
     ),
 )
 def check(signals: Signals) -> Outcome:
-    """Fail where dispatch takes enough of a typical step, and the step is many programs."""
+    """Fail where dispatch, and ops computed by themselves, take enough of a typical step, and it is many programs."""
     found = signals.eager_dispatch
     if found is None:
         return not_applicable("only TorchTPU and JAX call ops one by one")
@@ -116,25 +117,44 @@ def check(signals: Signals) -> Outcome:
     # Without a device plane the host may run ahead, and a typical step be over long before its work is done.
     step_ms = signals.typical_ms + (0.0 if signals.sees_device else signals.unfinished_ms)
     share = dispatch / step_ms
-    if share < FAILS_FROM_SHARE:
+    alone_share = _alone_share(signals, found) * signals.typical_parts.get(part.COMPUTE, 0.0) / step_ms
+    if share < PRICED_FROM_SHARE or share + alone_share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops run one by one, but calling them takes little of the step")
-    one_function = bool(found.most_called) and found.most_calls >= ONE_FUNCTION_FROM_SHARE * found.programs
+    return _failed(signals, found, evidence, share, alone_share)
+
+
+def _alone_share(signals: Signals, found: EagerDispatch) -> float:
+    """Share of the computing that is ops by themselves: with others in one program it is from all of it to nothing."""
+    if signals.framework != JAX or not signals.sees_device or _is_one_function(found):
+        return 0.0
+    return signals.one_op_programs_share
+
+
+def _is_one_function(found: EagerDispatch) -> bool:
+    return bool(found.most_called) and found.most_calls >= ONE_FUNCTION_FROM_SHARE * found.programs
+
+
+def _failed(
+    signals: Signals, found: EagerDispatch, evidence: list[Evidence], share: float, alone_share: float
+) -> Outcome:
+    """Calling the ops takes that share of a typical step, and computing them by themselves the other one."""
+    one_function = _is_one_function(found)
     if one_function:
         evidence.append(Evidence(f"calls of {found.most_called}", found.most_calls, "per step"))
-    evidence += _lines(signals)
-    said = _said(found, one_function=one_function, deferred=signals.defers_ops)
-    price, fused = None, 0.0
+    title = _said(found, one_function=one_function, deferred=signals.defers_ops)
+    # Of a typical step: a mean over all of them, a few of which may hold most of the dispatch, is another number.
+    title += f", and {format_share(share)} of a typical step goes to calling them"
+    if share < FAILS_FROM_SHARE:
+        title += f", {format_share(alone_share)} to computing that one program may do in passing"
+    price = None
     if signals.framework == JAX and signals.sees_device:
-        # In one program with others, an op of its own takes from all of its time to next to nothing.
-        fused = 0.0 if one_function else signals.one_op_programs_share
-        price = CALLED_LESS if one_function else counterfactual(_fused(fused), CALLED_ONCE)
+        fused = counterfactual(_fused(_alone_share(signals, found)), CALLED_ONCE)
+        price = CALLED_LESS if one_function else fused
     return failed(
         # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
-        share + fused * signals.typical_parts.get(part.COMPUTE, 0.0) / step_ms
-        if signals.sees_device
-        else share / 2,
-        evidence,
-        title=f"{said}, and {format_share(share)} of the step goes to calling them",
+        share + alone_share if signals.sees_device else share / 2,
+        evidence + _lines(signals),
+        title=title,
         price=price,
         reason=""
         if price
@@ -161,7 +181,7 @@ def _lines(signals: Signals) -> list[Evidence]:
 
 def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
     if deferred:
-        return f"Deferred ops are run in {found.programs:,.0f} programs per step for {found.ops:,.0f} ops"
+        return f"Deferred ops are run in {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
     if one_function:
         return f"A step calls jitted functions {found.programs:,.0f} times, most often {found.most_called}"
-    return f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops per step"
+    return f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
