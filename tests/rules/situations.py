@@ -207,6 +207,7 @@ def dispatched(share=0.5, **counts):
         "steps": steps(dispatch=100.0 * share),
         "eager_dispatch": EagerDispatch(**facts),
         "noted_graph_breaks": [],
+        "noted_compile_limits": [],
         "defers_ops": False,
     }
 

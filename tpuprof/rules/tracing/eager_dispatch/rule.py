@@ -17,11 +17,16 @@ Ops called and programs run per step, calls of what torch.compile made, and the 
 
 ## How to fix in TorchTPU
 
-Compile the model: `model = torch.compile(model)`. Or let ops wait until a value is needed, so that many become one
-program: set TORCH_TPU_DEFER_AND_FUSE=1, or train under
+[ops] Compile the model: `model = torch.compile(model)`. Or let ops wait until a value is needed, so that many become
+one program: set TORCH_TPU_DEFER_AND_FUSE=1, or train under
 `with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE):`. Where ops are deferred already, read values less
 often: each read ends a fused program (see frequent-flushes). Compiling and deferring were tried on the CPU plugin. On a
 device neither was tried.
+
+[limit] torch.compile compiled the named function as often as `torch._dynamo.config.recompile_limit` allows, and runs
+other calls of it op by op. Make what changed the same in each call: a number that changes goes in as a tensor, an int
+that counts steps stays outside of the function, and batches are padded to one shape. Where a few more kinds of call are
+all there are, raise the limit.
 
 ## How to fix in JAX
 
@@ -54,6 +59,7 @@ from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, 
 from tpuprof.rules.programs import JAX
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, PRICED_FROM_SHARE
 from tpuprof.signals import Signals
+from tpuprof.signals.telemetry import CompileLimit
 from tpuprof.simulate.change import Change
 from tpuprof.units import counted, format_share
 
@@ -89,6 +95,7 @@ OF_A_FUNCTION = 2
         "framework",
         "eager_dispatch",
         "defers_ops",
+        "noted_compile_limits",
         "stacks_if_sampled",
         "one_op_programs_share",
     ),
@@ -138,10 +145,15 @@ def _failed(
     signals: Signals, found: EagerDispatch, evidence: list[Evidence], share: float, alone_share: float
 ) -> Outcome:
     """Calling the ops takes that share of a typical step, and computing them by themselves the other one."""
-    one_function = _is_one_function(found)
+    one_function, limits = _is_one_function(found), signals.noted_compile_limits
     if one_function:
         evidence.append(Evidence(f"calls of {found.most_called}", found.most_calls, "per step"))
     title = _said(found, one_function=one_function, deferred=signals.defers_ops)
+    if limits:
+        given_up = (
+            f"torch.compile gave up on the function at {limits[0].source} after {limits[0].times} compiles"
+        )
+        title = f"{given_up}. {title}"
     # Of a typical step: a mean over all of them, a few of which may hold most of the dispatch, is another number.
     title += f", and {format_share(share)} of a typical step goes to calling them"
     if share < FAILS_FROM_SHARE:
@@ -153,14 +165,24 @@ def _failed(
     return failed(
         # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
         share + alone_share if signals.sees_device else share / 2,
-        evidence + _lines(signals),
+        [*evidence, *_given_up(limits), *_lines(signals)],
         title=title,
         price=price,
         reason=""
         if price
         else "it cannot be priced: what one program of the whole step would take is unknown",
         confidence="medium" if signals.sees_device else "low",
+        cases=frozenset({"limit" if limits else "ops"}),
     )
+
+
+def _given_up(limits: list[CompileLimit]) -> list[Evidence]:
+    return [
+        Evidence(
+            f"compiled {each.times} times; the last time this did not hold: {each.reason}", source=each.source
+        )
+        for each in limits
+    ]
 
 
 def _fused(share: float) -> Change:
