@@ -14,6 +14,7 @@ from tests.rules.given import (
     op,
     read,
     record,
+    step,
     steps,
     transfer,
 )
@@ -186,6 +187,12 @@ def flushed(count, cost=0.5):
     facts = dispatched(share=cost / 2)
     parts = {"dispatch": 100 * cost / 2, "device_to_host_sync": 100 * cost / 2}
     return {**facts, "steps": steps(**parts), "defers_ops": True, "report": {"host_reads": rows}}
+
+
+def waits_behind_work(share):
+    """A thread that waits for batches for that share of all steps, while the device idles in one of five."""
+    usual = [step(100.0, row, input_wait=60.0 if row % 5 == 4 else 0.0) for row in range(20)]
+    return {"steps": usual, "stacks_if_sampled": [asleep(12.0, 100 * share - 12.0, part="input_wait")]}
 
 
 def called_by_themselves(calling, computing):

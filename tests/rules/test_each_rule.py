@@ -58,6 +58,7 @@ from tests.rules.situations import (
     traced,
     uncut,
     updates,
+    waits_behind_work,
 )
 from tpuprof.model.device.compute import PADDED_FROM
 from tpuprof.model.host.eager_mode import EagerOps
@@ -65,6 +66,7 @@ from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Cause, HostReadRow
 from tpuprof.report.sections import Hosts
 from tpuprof.rules import thresholds
+from tpuprof.rules.input.input_starved.rule import PACED_FROM_SHARE
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of
 from tpuprof.rules.tracing.eager_dispatch.rule import EAGER_FROM_PROGRAMS
@@ -443,6 +445,8 @@ CASES = {
     "input-starved": [
         ("waits", "failed", {"steps": steps(input_wait=100 * ABOVE)}),
         ("hardly", "passed", {"steps": steps(input_wait=100 * BELOW)}),
+        ("batches are the pace", "failed", waits_behind_work(PACED_FROM_SHARE)),
+        ("some batches are late", "passed", waits_behind_work(PACED_FROM_SHARE - 0.01)),
         ("copies", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 0.0}),
         ("copies the same", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 1.0}),
         ("fallback", "passed", {"steps": steps(host_to_device=60.0), "falls_back": True}),
