@@ -191,8 +191,8 @@ def flushed(count, cost=0.5):
 
 def waits_behind_work(share):
     """A thread that waits for batches for that share of all steps, while the device idles in one of five."""
-    usual = [step(100.0, row, input_wait=60.0 if row % 5 == 4 else 0.0) for row in range(20)]
-    return {"steps": usual, "stacks_if_sampled": [asleep(12.0, 100 * share - 12.0, part="input_wait")]}
+    late = [step(160.0, row, input_wait=100.0) if row % 5 == 4 else step(85.0, row) for row in range(20)]
+    return {"steps": late, "stacks_if_sampled": [asleep(20.0, 100 * share - 20.0, part="input_wait")]}
 
 
 def called_by_themselves(calling, computing):
