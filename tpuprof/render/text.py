@@ -19,6 +19,7 @@ from tpuprof.report.labels import (
     method_title,
     nothing_failed,
     of_steps,
+    read_times,
     reads_title,
     samples_per_second,
     shared_saving,
@@ -285,7 +286,7 @@ def _host_reads(report: Report) -> RenderableType:
     for each in report.host_reads[:ROWS_SHOWN]:
         source = escape(_short(each.source, keep_end=True)) or "unknown"
         table.add_row(
-            escape(_short(each.call)), str(each.occurrences), format_ms(each.blocked_ms_per_step), source
+            escape(_short(each.call)), read_times(each, report), format_ms(each.blocked_ms_per_step), source
         )
     return _and_more(table, len(report.host_reads))
 
