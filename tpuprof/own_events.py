@@ -13,6 +13,9 @@ READ_METHODS = (
     *("item", "tolist", "numpy", "cpu"),
     *("__bool__", "__int__", "__float__", "__index__", "__format__", "__repr__"),
 )
+# The `call` of a graph cut that waits for the device, and of all waits that read nothing.
+BLOCKING_SYNC = "sync(wait=True)"
+WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", "synchronize", "block_until_ready", BLOCKING_SYNC])
 # A training step. XProf takes a root event for one if its name begins with "train".
 STEP = "train_step"
 OPTIMIZER_STEP = "tpuprof.optimizer_step"

@@ -64,25 +64,15 @@ def test_a_break_in_our_own_wrapper_of_a_read_is_none_of_the_program(noted):
 
 
 @pytest.mark.parametrize(("times", "said"), [(6, False), (7, True)])
-def test_a_function_that_was_compiled_as_often_as_it_may_is_told(monkeypatch, times, said):
+def test_a_function_that_was_compiled_as_often_as_it_may_is_told(monkeypatch, noted, times, said):
     config = ModuleType("torch._dynamo.config")
     config.recompile_limit = 8
     monkeypatch.setitem(sys.modules, "torch._dynamo.config", config)
-    rows = [
-        {"source": "train.py:8", "reason": f"0/{at}: k == 2.00{at}   # return z**k"} for at in range(times)
-    ]
-    found = dynamo.warnings({"recompiles": rows})
-    assert len(found) == said
+    rows = [compiled("power", 8, recompile=f"0/{at}: k == 2.00{at}   # return z**k") for at in range(times)]
+    notes = noted(rows)
+    found = dynamo.warnings(notes)
+    assert len(found) == len(notes.get("limits", [])) == said
     if said:
+        assert notes["limits"] == [{"source": "train.py:8", "times": "8", "reason": "0/6: k == 2.006"}]
         assert "at train.py:8 8 times" in found[0]
         assert found[0].endswith("this did not hold: 0/6: k == 2.006")
-
-
-@pytest.mark.parametrize("limit", [None, "often"])
-def test_without_a_known_limit_nothing_is_said(monkeypatch, limit):
-    config = ModuleType("torch._dynamo.config")
-    if limit is not None:
-        config.recompile_limit = limit
-    monkeypatch.setitem(sys.modules, "torch._dynamo.config", config)
-    assert dynamo.warnings({"recompiles": [{"source": "a.py:1", "reason": "x"}] * 9}) == []
-    assert dynamo.warnings({}) == []

@@ -7,20 +7,31 @@ import pytest
 from tpuprof.analysis.sections.doubtful_cost import BEGINS_FROM_SHARE, weakened
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.schema import Finding, Savings, Verdict
+from tpuprof.rules.thresholds import FAR_BELOW
 
 TIMES = StepTimes(wall=100.0, parts={}, busy=70.0, host_work=30.0, reads_share=1.0)
 SYNC = Verdict("sync", 0.3, "Sync-bound: a read costs up to 30 % of each step.")
 LEAST = BEGINS_FROM_SHARE * TIMES.wall
 
 
-def finding(rule="device-to-host-sync", status="failed", low=None, reason=""):
-    savings = Savings(low, 30.0, "counterfactual") if low is not None else None
+def finding(rule="device-to-host-sync", status="failed", low=None, reason="", high=30.0):
+    savings = Savings(low, high, "counterfactual") if low is not None else None
     return Finding(rule, "host", status, "", "", savings=savings, reason=reason)
 
 
 @pytest.mark.parametrize("low", [LEAST, 10.0])
 def test_a_price_that_begins_at_something_leaves_the_verdict(low):
     assert weakened(SYNC, [finding(low=low)], TIMES) == SYNC
+
+
+def test_a_sure_price_far_below_the_cost_is_stated_beside_it():
+    far = FAR_BELOW * SYNC.share * TIMES.wall
+    said = weakened(SYNC, [finding(low=5.0, high=far - 0.1)], TIMES)
+    assert said.sentence == (
+        "Sync-bound: a read costs up to 30 % of each step. A replay without the read makes a step only 5.00 ms to "
+        "14.9 ms shorter."
+    )
+    assert weakened(SYNC, [finding(low=5.0, high=far)], TIMES) == SYNC
 
 
 @pytest.mark.parametrize("low", [0.0, LEAST - 0.01])

@@ -97,6 +97,12 @@ def test_the_program_that_needs_most_speaks():
     assert device_memory({"small(1)": small, "large(2)": large}, "").program == "large(2)"
 
 
+def test_programs_that_run_in_no_step_do_not_speak():
+    protos = {"step(1)": program(BOTH), "first_weights(2)": program(BOTH, hole=1000)}
+    assert device_memory(protos, "", {"step(1)", "not_embedded(3)"}).program == "step(1)"
+    assert device_memory(protos, "", {"not_embedded(3)"}).program == "first_weights(2)", "nothing is known"
+
+
 @pytest.mark.parametrize(
     ("protos", "why"),
     [({}, NO_PROGRAMS), ({"f(1)": b""}, NO_ASSIGNMENT), ({"f(1)": b"\xff\xff"}, NO_ASSIGNMENT)],

@@ -95,10 +95,10 @@ def test_a_step_that_waits_for_earlier_work_is_no_slow_one():
     assert (slow.earlier_ps, slow.reasons[0][0]) == (0, "compute")
 
 
-def calls_of_steps(host_ms, device_ms, reads=(), unseen=()):
+def calls_of_steps(host_ms, device_ms, reads=(), unseen=(), late_ms=0):
     """A JAX host whose steps take `host_ms`, and a device that works `device_ms` for each; steps that read wait.
 
-    Programs of `unseen` steps leave ops alone, and no event of their own.
+    Programs of `unseen` steps leave ops alone, and no event of their own. After a read the device begins `late_ms` late.
     """
     trace = TraceBuilder()
     python, device = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/2")
@@ -123,6 +123,7 @@ def calls_of_steps(host_ms, device_ms, reads=(), unseen=()):
         if number in reads:
             python.event("PjRtBuffer::Await", now, max(done - now, 0) + 1)
             now = max(now, done + 10)
+            done = now + 1000 * late_ms
         python.event("train_step", begin, now - begin, _r=1, step_num=number)
     return trace
 
@@ -186,6 +187,14 @@ def test_steps_behind_the_last_wait_have_their_work_behind_the_capture(tmp_path,
     if count == 30:
         assert report.run_summary.mean_step_ms == pytest.approx(10, rel=0.02)
         assert [each.name for each in report.phases] == ["run-ahead"]
+
+
+def test_so_it_is_where_a_capture_holds_one_wait_and_the_device_begins_late(tmp_path):
+    """A program ended in the step before the wait; the next ones begin after the last step, as those that are long do."""
+    trace = calls_of_steps([1] * 8 + [3] + [1] * 9, 10, reads=(9,), late_ms=8)
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    assert report.steps.count == 10
+    assert [each.name for each in report.phases] == ["run-ahead"]
 
 
 def test_small_calls_in_some_steps_do_not_lengthen_the_queue(tmp_path):

@@ -456,4 +456,4 @@ def test_ops_that_a_print_of_a_tensor_runs_are_ops_and_its_reads_are_none(report
                 "CopyTpuToCpu", at + 2_110 + read * 300, 150
             )
     found = finding(report(trace), "eager-dispatch")
-    assert found.title.startswith("Ops run one by one: 30 programs for 30 ops per step")
+    assert found.title.startswith("Ops run one by one: 30 programs for 30 ops in a step")

@@ -1,10 +1,12 @@
 """What is said where no rule failed: a cause that the verdict names must not read as if all were well."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.report import reports
-from tpuprof.report.labels import nothing_failed
-from tpuprof.report.schema import Verdict
+from tpuprof.report.labels import nothing_failed, read_times, reads_title
+from tpuprof.report.schema import HostReadRow, Verdict
 
 
 def found(rule, status, reason="", category="input"):
@@ -37,3 +39,24 @@ def found(rule, status, reason="", category="input"):
 def test_what_is_said(bound, findings, text):
     verdict = Verdict(bound, 0.5, "It is so.")
     assert nothing_failed(reports.report(findings=findings, verdict=verdict)) == text
+
+
+@pytest.mark.parametrize(
+    ("calls", "title"),
+    [
+        (["__float__"], "Device-to-host reads"),
+        (["block_until_ready", "sync(wait=True)"], "Waits for the device"),
+        (["item", "synchronize"], "Device-to-host reads, and waits for the device"),
+    ],
+)
+def test_a_wait_that_reads_nothing_is_called_no_read(calls, title):
+    assert reads_title([HostReadRow(call, "train.py:1", 1, 1.0) for call in calls]) == title
+
+
+@pytest.mark.parametrize(
+    ("call", "framework", "times"),
+    [("__array__", "jax", "3 or more"), ("__float__", "jax", "3"), ("__array__", "torch_xla", "3")],
+)
+def test_samples_see_one_read_of_an_array_in_a_step_and_there_may_be_more(call, framework, times):
+    report = SimpleNamespace(environment={"framework": framework})
+    assert read_times(HostReadRow(call, "train.py:1", 3, 1.0), report) == times

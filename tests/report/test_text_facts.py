@@ -8,9 +8,9 @@ import pytest
 
 from tests.rules.given import transfer
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.render.facts import LINE_FROM_STEP_SHARE, _host, _shape_text, fact_lines
+from tpuprof.render.facts import LINE_FROM_STEP_SHARE, _host, _longest_ahead, _shape_text, fact_lines
 from tpuprof.report.host_lines import library_place
-from tpuprof.report.sections import HostStackRow
+from tpuprof.report.sections import HostStackRow, OutlierRow
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -141,3 +141,18 @@ def test_the_place_in_a_library_that_a_line_of_the_program_leads_to(frames, plac
 )
 def test_a_tuple_is_not_listed_array_by_array(shape, said):
     assert _shape_text(shape) == said
+
+
+@pytest.mark.parametrize(
+    ("compiles", "said"),
+    [
+        (5.0, "step 7 took 10.0 ms: compile 5.00 ms more"),
+        (
+            4.9,
+            "step 7 took 10.0 ms: the host runs ahead of the device, and waits there for the work of the steps before",
+        ),
+    ],
+)
+def test_a_long_step_of_a_host_that_runs_ahead_waits_or_does_work_of_its_own(compiles, said):
+    reasons = {"compile": compiles, "compute": 10.0 - compiles}
+    assert _longest_ahead(OutlierRow(7, "vm", 0, 10.0, 9.9, reasons)) == said

@@ -14,6 +14,7 @@ from tests.rules.given import (
     op,
     read,
     record,
+    step,
     steps,
     transfer,
 )
@@ -188,6 +189,22 @@ def flushed(count, cost=0.5):
     return {**facts, "steps": steps(**parts), "defers_ops": True, "report": {"host_reads": rows}}
 
 
+def waits_behind_work(share):
+    """A thread that waits for batches for that share of all steps, while the device idles in one of five."""
+    late = [step(160.0, row, input_wait=100.0) if row % 5 == 4 else step(85.0, row) for row in range(20)]
+    return {"steps": late, "stacks_if_sampled": [asleep(20.0, 100 * share - 20.0, part="input_wait")]}
+
+
+def called_by_themselves(calling, computing):
+    """Steps of JAX, those shares of them calling ops one by one and computing them."""
+    return {
+        **dispatched(calling),
+        "framework": "jax",
+        "steps": steps(dispatch=100 * calling, compute=100 * computing),
+        "one_op_programs_share": 1.0,
+    }
+
+
 def dispatched(share=0.5, **counts):
     """TorchTPU steps of 100 ms, that share of them calling ops one by one."""
     facts = {"ops": 40.0, "programs": 20.0, "optimizer_ps": 0.0, "optimizer_ops": 0.0, "optimizer_many": 0.0}
@@ -197,6 +214,7 @@ def dispatched(share=0.5, **counts):
         "steps": steps(dispatch=100.0 * share),
         "eager_dispatch": EagerDispatch(**facts),
         "noted_graph_breaks": [],
+        "noted_compile_limits": [],
         "defers_ops": False,
     }
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.rules.given import given, step, steps
-from tests.rules.situations import reads, recompiled
+from tests.rules.situations import dispatched, reads, recompiled
 from tests.rules.test_few_steps import asleep_in
 from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, SAME_PROGRAM, UNKNOWN_FUNCTION, WEAK_TYPE
 from tpuprof.report.schema import Cause
@@ -14,6 +14,7 @@ from tpuprof.rules.docstring import Page
 from tpuprof.rules.host.host_blocked.rule import ADVISED_FROM_SHARE, _cases
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
+from tpuprof.signals.telemetry import CompileLimit
 
 TEXT = """A rule.
 
@@ -119,10 +120,26 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "ask", "other"},
         "device-to-host-sync": {"value", "branch", "arrays"},
+        "eager-dispatch": {"ops", "limit"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
         assert marks <= given.get(rule.id, set())
+
+
+def test_a_function_that_torch_compile_gave_up_on_is_not_to_be_compiled():
+    limit = CompileLimit("train.py:8", "k == 2", "8")
+    limited, free = (
+        run_rules(given(**{**dispatched(), "noted_compile_limits": rows}), [find_rule("eager-dispatch")])[0]
+        for rows in ([limit], [])
+    )
+    assert limited.title.startswith(
+        "torch.compile gave up on the function at train.py:8 after 8 compiles. Ops run "
+    )
+    assert "train.py:8" in [each.source for each in limited.evidence]
+    assert "Make what changed the same" in limited.fix.text
+    assert "Compile the model" not in limited.fix.text
+    assert "Compile the model" in free.fix.text
 
 
 @pytest.mark.parametrize(
@@ -155,7 +172,8 @@ def test_who_makes_the_batches_decides_the_advice(diagnosis, case):
         # It may be a loss for a log, or an array for NumPy: both are named.
         ("cpu", "torch_xla", {"arrays", "value"}),
         ("numpy", "torch_tpu", {"arrays", "value"}),
-        ("cpu", "jax", {"value"}),
+        ("device_get", "jax", {"arrays", "value"}),
+        ("__float__", "jax", {"value"}),
         ("__bool__", "jax", {"branch"}),
     ],
 )

@@ -31,6 +31,7 @@ from tests.rules.situations import (
     NOTHING,
     accumulated,
     attention,
+    called_by_themselves,
     collectives,
     computed_again,
     cut,
@@ -57,6 +58,7 @@ from tests.rules.situations import (
     traced,
     uncut,
     updates,
+    waits_behind_work,
 )
 from tpuprof.model.device.compute import PADDED_FROM
 from tpuprof.model.host.eager_mode import EagerOps
@@ -64,6 +66,7 @@ from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Cause, HostReadRow
 from tpuprof.report.sections import Hosts
 from tpuprof.rules import thresholds
+from tpuprof.rules.input.input_starved.rule import PACED_FROM_SHARE
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of
 from tpuprof.rules.tracing.eager_dispatch.rule import EAGER_FROM_PROGRAMS
@@ -212,6 +215,9 @@ CASES = {
     "eager-dispatch": [
         ("one by one", "failed", dispatched(ABOVE)),
         ("of JAX", "failed", {**dispatched(ABOVE), "framework": "jax", "one_op_programs_share": 0.5}),
+        ("of JAX, with computing", "failed", called_by_themselves(0.06, 0.05)),
+        ("of JAX, too little computing", "passed", called_by_themselves(0.06, 0.03)),
+        ("of JAX, too little dispatch", "passed", called_by_themselves(0.04, 0.5)),
         ("no device plane", "failed", {**dispatched(ABOVE), "sees_device": False, "unfinished_ms": 0.0}),
         ("the host runs ahead of work", "passed", {**dispatched(ABOVE), "sees_device": False, "unfinished_ms": 900.0}),
         ("little of the step", "passed", dispatched(BELOW)),
@@ -439,6 +445,8 @@ CASES = {
     "input-starved": [
         ("waits", "failed", {"steps": steps(input_wait=100 * ABOVE)}),
         ("hardly", "passed", {"steps": steps(input_wait=100 * BELOW)}),
+        ("batches are the pace", "failed", waits_behind_work(PACED_FROM_SHARE)),
+        ("some batches are late", "passed", waits_behind_work(PACED_FROM_SHARE - 0.01)),
         ("copies", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 0.0}),
         ("copies the same", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 1.0}),
         ("fallback", "passed", {"steps": steps(host_to_device=60.0), "falls_back": True}),

@@ -35,6 +35,19 @@ def test_a_mean_is_no_share_of_each_step(count, title):
     assert outcome.title == title
 
 
+def test_so_is_the_share_that_stands_behind_a_title():
+    outcome = failed(
+        0.5,
+        [],
+        title="A read per step",
+        at_stake=", up to 50 % of each step",
+        price=counterfactual(Change(host={SLEEPS: 0.0})),
+    )
+    found = of_few_steps(outcome, asleep_in(2))
+    assert found.title == "A read per step"
+    assert found.at_stake == ", up to 50 % of the steps' time (nearly all of it in 2 of 8 steps)"
+
+
 @pytest.mark.parametrize(
     ("count", "confidence", "least", "reason"),
     [

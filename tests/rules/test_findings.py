@@ -81,6 +81,14 @@ def test_the_largest_saving_is_first_and_the_rest_has_its_order():
     ) == [("d", "failed"), ("c", "failed"), ("a", "passed"), ("e", "not_applicable"), ("b", "unavailable")]
 
 
+@pytest.mark.parametrize(("ms", "title"), [(15.0, "A read, up to 30 %"), (14.9, "A read")])
+def test_a_title_states_the_share_at_stake_unless_the_price_is_far_below(ms, title):
+    price = Price(savings=Savings(ms / 2, ms, "bound"))
+    outcome = failed(0.3, [Evidence("it")], price=price, title="A read", at_stake=", up to 30 %")
+    (found,) = run_rules(given(steps=steps()), [made("read", looked(outcome))])
+    assert found.title == title
+
+
 @pytest.mark.parametrize(("specific", "first"), [(17, "specific"), (15, "broad")])
 def test_a_broad_rule_ranks_behind_a_specific_one_of_two_fifths_of_its_worth(specific, first):
     found = statuses(made("broad", saves(40), broad=True), made("specific", saves(specific)))

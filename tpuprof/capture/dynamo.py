@@ -19,7 +19,7 @@ MOST_ROWS, MOST_TEXT = 50, 300
 
 
 def notes() -> dict[str, list[dict[str, str]]]:
-    """`breaks` and `recompiles`, each with source and reason; empty where dynamo made nothing or notes it otherwise."""
+    """`breaks`, `recompiles` and `limits`, each with source and reason; empty where dynamo made or notes nothing."""
     utils: Any = sys.modules.get("torch._dynamo.utils")
     if utils is None:
         return {}
@@ -29,7 +29,8 @@ def notes() -> dict[str, list[dict[str, str]]]:
             for each in utils.get_compilation_metrics()
             if getattr(each, "is_forward", True) and not str(each.co_filename).startswith(_OWN)
         ]
-        found = {"breaks": _breaks(rows), "recompiles": _recompiles(rows)}
+        recompiles = _recompiles(rows)
+        found = {"breaks": _breaks(rows), "recompiles": recompiles, "limits": _limits(recompiles)}
     except Exception as error:  # another release of torch may note it otherwise
         pass_on(error)
         return {}
@@ -38,18 +39,21 @@ def notes() -> dict[str, list[dict[str, str]]]:
 
 def warnings(noted: dict[str, list[dict[str, str]]]) -> list[str]:
     """A sentence for each function that dynamo compiled as often as it may: further calls of others run op by op."""
-    try:
-        limit = int(getattr(sys.modules.get("torch._dynamo.config"), "recompile_limit", 0))
-    except Exception as error:  # another release of torch may name it otherwise
-        pass_on(error)
-        return []
-    rows = noted.get("recompiles", [])
-    found = Counter(each["source"] for each in rows)
-    last = {each["source"]: each["reason"] for each in rows}
     return [
-        f"torch.compile compiled the function at {source} {times + 1} times, as often as "
+        f"torch.compile compiled the function at {each['source']} {each['times']} times, as often as "
         f"torch._dynamo.config.recompile_limit allows: calls that fit none of these run op by op. The last time "
-        f"it compiled, this did not hold: {' '.join(last[source].partition('#')[0].split())}"
+        f"it compiled, this did not hold: {each['reason']}"
+        for each in noted.get("limits", [])
+    ]
+
+
+def _limits(recompiles: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The functions that dynamo compiled as often as it may, how often that is, and what did not hold the last time."""
+    limit = int(getattr(sys.modules.get("torch._dynamo.config"), "recompile_limit", 0))
+    found = Counter(each["source"] for each in recompiles)
+    last = {each["source"]: " ".join(each["reason"].partition("#")[0].split()) for each in recompiles}
+    return [
+        {"source": source, "times": str(times + 1), "reason": last[source]}
         for source, times in found.items()
         if limit and times >= limit - 1
     ]

@@ -33,7 +33,7 @@ from tpuprof.model.device.gpu import Gpus, count_gpus, lacking_work, read_gpus
 from tpuprof.model.device.host_exchanges import with_purposes
 from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
-from tpuprof.model.device.program_ops import program_ops
+from tpuprof.model.device.program_ops import program_ops, programs_in_steps
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.host import vocabulary as vocabularies
@@ -280,7 +280,9 @@ def _of_devices(
     found = {
         "loops": find_loops(devices[0], steps) if devices else [],
         "repetition": find_repetition(devices[0], steps, parameter_names, protos) if devices else None,
-        "memory": device_memory(protos, devices[0].type if devices else ""),
+        "memory": device_memory(
+            protos, devices[0].type if devices else "", programs_in_steps(devices, steps)
+        ),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
     read_fusions(devices, protos)

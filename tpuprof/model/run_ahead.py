@@ -30,6 +30,9 @@ RUN_UP_FROM_STEPS = 4
 # How much the queue grows per step behind the last wait (steps): by as much as the device is slower than the host. What
 # is counted wrong in one step of ten, as a small program that leaves no event, grows by less. A judgement.
 GROWS_FROM = 0.25
+# Of the most programs that end in one step, how many end in another one that waits for the device (ratio). A program or
+# two may end in the step before a wait, which is no wait of its own. A judgement.
+OF_A_WAIT = 0.5
 
 
 @record(frozen=True)
@@ -81,9 +84,21 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
         return steps
     level = np.append(0.0, queue.length)
     begin, end = _once_full(level) or (0, _until_last_wait(level))
+    device = _busiest(devices)
     # Where programs wait, the device works.
-    at = np.array([steps.start[begin] if begin else steps.end[-1] - 1])
-    return _between(steps, begin, end) if contains(_busiest(devices).busy, at).all() else steps
+    works = contains(device.busy, steps.start[begin : begin + 1]).all() if begin else _works_on(device, steps)
+    return _between(steps, begin, end) if works else steps
+
+
+def _works_on(device: DeviceActivity, steps: Steps) -> bool:
+    """Whether the device works as the last step ends, or begins to in less time than a program takes.
+
+    A queue that the host fills in a few milliseconds is there before its first program begins.
+    """
+    at = int(steps.end[-1]) - 1
+    row = int(np.searchsorted(device.busy.end, at, "right"))
+    begins = device.busy.start[row : row + 1] - at
+    return bool((begins <= median(device.programs.end - device.programs.start)).any())
 
 
 def _once_full(level: Float64) -> tuple[int, int] | None:
@@ -136,8 +151,8 @@ def _queue(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> _
     # A call may be several programs, as on several devices.
     of_one = median(given), median(done)
     if not all(of_one) and done.any():
-        # From one wait to the next as many end as are handed over.
-        first, last = np.flatnonzero(done)[[0, -1]].tolist()
+        # From one wait to the next as many end as are handed over, or from the beginning to the only one.
+        first, last = np.flatnonzero(done >= OF_A_WAIT * done.max())[[0, -1]].tolist()
         rows = slice(first + 1 if first < last else 0, last + 1)
         of_one = float(given[rows].mean()), float(done[rows].mean())
     return _Queue(given / of_one[0], done / of_one[1]) if all(of_one) else None

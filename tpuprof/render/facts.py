@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tpuprof.parts import HOST_PREFIX, title_of
+from tpuprof.parts import HOST_PREFIX, Replay, part_of, title_of
 from tpuprof.render.pod_facts import line_facts, pod_lines
 from tpuprof.report.host_lines import at_line, lines_of
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
@@ -17,6 +17,8 @@ from tpuprof.units import counted, format_bytes, format_ms, format_share
 SHOWN = 3
 # Share of the step from which a line of the host's other work is named: below it, a sample or two say so. A judgement.
 LINE_FROM_STEP_SHARE = 0.01
+# Share of a step from which the host's own work is why it is long, and not a wait for the device. A judgement.
+_OWN_FROM_SHARE = 0.5
 # From this many times its time per step on, a loop's iterations are longer than rounding explains (ratio).
 _ROUNDING = 1.005
 
@@ -177,7 +179,8 @@ def _memory(report: Report) -> list[str]:
     ]
     names = {"host": "beside it in host memory"}
     kinds = [f"{names.get(kind, kind)} {format_bytes(size)}" for kind, size in memory.by_kind.items() if size]
-    line = f"{format_bytes(memory.peak_bytes)}{of} per device ({', '.join(kinds)})"
+    which = f" in {memory.program.partition('(')[0]}" if memory.program else ""
+    line = f"{format_bytes(memory.peak_bytes)}{of} per device{which} ({', '.join(kinds)})"
     line += f"; largest: {', '.join(largest)}" if largest else ""
     if memory.allocator:
         most = max(row.most_bytes for row in memory.allocator)
@@ -218,16 +221,25 @@ def _late_hosts(report: Report) -> list[str]:
 def _outliers(report: Report) -> list[str]:
     rows = report.steadiness.outliers
     if rows and runs_ahead(report):
-        longest = max(rows, key=lambda row: row.wall_ms)
-        return [
-            f"step {longest.step} took {format_ms(longest.wall_ms)}: the host runs ahead of the device, and waits "
-            "there for the work of the steps before"
-        ]
+        return [_longest_ahead(max(rows, key=lambda row: row.wall_ms))]
     return [_outlier(row) for row in rows[:SHOWN]]
 
 
+def _longest_ahead(row: OutlierRow) -> str:
+    """The longest step where the host runs ahead of the device: what the host itself does in it, or that it waits."""
+    own = {name: ms for name, ms in row.reasons.items() if part_of(name).replay is Replay.WORK}
+    took = f"step {row.step} took {format_ms(row.wall_ms)}"
+    if sum(own.values()) >= _OWN_FROM_SHARE * row.wall_ms:
+        return f"{took}: {_more(own)}"
+    return f"{took}: the host runs ahead of the device, and waits there for the work of the steps before"
+
+
+def _more(reasons: dict[str, float]) -> str:
+    return ", ".join(f"{name} {format_ms(ms)} more" for name, ms in reasons.items())
+
+
 def _outlier(row: OutlierRow) -> str:
-    reasons = ", ".join(f"{name} {format_ms(ms)} more" for name, ms in row.reasons.items())
+    reasons = _more(row.reasons)
     took = f"step {row.step} took {format_ms(row.wall_ms)}, {format_ms(row.excess_ms)} over the median"
     if row.earlier_ms:
         waits = f"waits there for {format_ms(row.earlier_ms)} of earlier steps' work"

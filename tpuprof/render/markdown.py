@@ -13,7 +13,7 @@ from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.render.op_time import largest_first, op_ms, ops_ms, over
 from tpuprof.render.savings import tried
 from tpuprof.render.triage import measurements
-from tpuprof.report.labels import nothing_failed, of_steps, transfers_title
+from tpuprof.report.labels import nothing_failed, of_steps, read_times, reads_title, transfers_title
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.shown_text import printable, printable_lines
 from tpuprof.units import NS_PER_MS, format_bytes, format_ms, format_share
@@ -250,14 +250,18 @@ def _reads(report: Report, rows: int, limit: int) -> list[str]:
     cells = [
         (
             code(row.call, limit),
-            str(row.occurrences),
+            read_times(row, report),
             format_ms(row.blocked_ms_per_step),
             code(row.source or "unknown", limit),
         )
         for row in report.host_reads[:rows]
     ]
     columns = ("call", "times:", of_steps("blocked per step:", report), "source")
-    return ["#### Device-to-host reads", table(columns, cells), *_more(len(report.host_reads), rows)]
+    return [
+        f"#### {reads_title(report.host_reads)}",
+        table(columns, cells),
+        *_more(len(report.host_reads), rows),
+    ]
 
 
 def _fallbacks(report: Report, rows: int, limit: int) -> list[str]:

@@ -19,6 +19,8 @@ from tpuprof.report.labels import (
     method_title,
     nothing_failed,
     of_steps,
+    read_times,
+    reads_title,
     samples_per_second,
     shared_saving,
     transfers_title,
@@ -280,11 +282,11 @@ def _ops(report: Report) -> RenderableType:
 
 def _host_reads(report: Report) -> RenderableType:
     blocked = of_steps("blocked per step", report)
-    table = _table("Device-to-host reads", "call", "times", blocked, "source")
+    table = _table(reads_title(report.host_reads), "call", "times", blocked, "source")
     for each in report.host_reads[:ROWS_SHOWN]:
         source = escape(_short(each.source, keep_end=True)) or "unknown"
         table.add_row(
-            escape(_short(each.call)), str(each.occurrences), format_ms(each.blocked_ms_per_step), source
+            escape(_short(each.call)), read_times(each, report), format_ms(each.blocked_ms_per_step), source
         )
     return _and_more(table, len(report.host_reads))
 

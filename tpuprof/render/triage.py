@@ -84,8 +84,8 @@ def verdict_note(report: Report) -> str:
         cost, rest = _COST_OF_BOTH, _REST_OF_BOTH
     return (
         f"The verdict's {format_share(report.verdict.share)} is what {cost}. "
-        f"{title_of(HOST_SYNC)} is {format_share(part.share)} of the step: the moments in which the host waits and the "
-        f"device is idle already. {rest}"
+        f'The part "{title_of(HOST_SYNC)}" is {format_share(part.share)} of the step: the moments in which the host '
+        f"waits and the device is idle already. {rest}"
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpuprof.own_events import WAITS_ALONE
 from tpuprof.parts import word_of
 from tpuprof.units import counted
 
 if TYPE_CHECKING:
-    from tpuprof.report.schema import Report, Savings, TransferRow
+    from tpuprof.report.schema import HostReadRow, Report, Savings, TransferRow
     from tpuprof.report.sections import FallbackRow
 
 # Rules about what the verdict names whose reasons are shown where none of them failed (rules).
@@ -123,6 +124,20 @@ def nothing_failed(report: Report) -> str:
     related = sorted((each for each in related if each.status in order), key=lambda each: order[each.status])
     said = [f"{each.rule}: {each.reason}" for each in related[:RELATED_SHOWN]]
     return ". ".join(["No rule has a fix for what the verdict names", *said]) + "."
+
+
+def reads_title(rows: list[HostReadRow]) -> str:
+    """The heading of a table of host reads: calls that wait for the device, and read nothing, stand in it too."""
+    waits = [each.call in WAITS_ALONE for each in rows]
+    if not any(waits):
+        return "Device-to-host reads"
+    return "Waits for the device" if all(waits) else "Device-to-host reads, and waits for the device"
+
+
+def read_times(row: HostReadRow, report: Report) -> str:
+    """How often a line reads. JAX leaves no event for an array that NumPy takes, and samples see one in a step."""
+    sampled = row.call == "__array__" and "jax" in str(report.environment.get("framework"))
+    return f"{row.occurrences} or more" if sampled else str(row.occurrences)
 
 
 def transfers_title(title: str, rows: list[TransferRow]) -> str:

@@ -62,7 +62,8 @@ class Outcome:
     """What a rule found. `share` is the share of step time at stake before it is priced; `reason` says why not.
 
     `title` replaces the rule's own where the figures belong into it. `cases` names the causes that were seen, where the
-    rule's advice has paragraphs for certain ones.
+    rule's advice has paragraphs for certain ones. `at_stake` ends the title with that share, where no price is far
+    below it.
     """
 
     status: str
@@ -73,6 +74,7 @@ class Outcome:
     reason: str = ""
     confidence: str = "medium"
     cases: frozenset[str] = frozenset()
+    at_stake: str = ""
 
 
 @record(frozen=True)
@@ -174,9 +176,11 @@ def failed(
     reason: str = "",
     confidence: str = "medium",
     cases: frozenset[str] = frozenset(),
+    at_stake: str = "",
 ) -> Outcome:
     """The fault is there. `reason` says why there is no price, where there is none."""
-    return Outcome(FAILED, min(max(share, 0.0), 1.0), title, evidence, price, reason, confidence, cases)
+    share = min(max(share, 0.0), 1.0)
+    return Outcome(FAILED, share, title, evidence, price, reason, confidence, cases, at_stake)
 
 
 def passed(evidence: list[Evidence] | None = None, *, title: str = "", reason: str = "") -> Outcome:

@@ -18,6 +18,7 @@ from tpuprof.rules.shared_savings import shared_savings
 from tpuprof.rules.thresholds import (
     BROAD_RANKS_AT,
     DOUBTED_RANKS_AT,
+    FAR_BELOW,
     PRICED_FROM_SHARE,
     SPECIFIC_FROM,
     SPECIFIC_OF_RUN_FROM,
@@ -182,6 +183,14 @@ def _title(title: str, pricing: Pricing) -> str:
     return f"Training waits{title.removeprefix(_DEVICE_WAITS)}" if title.startswith(_DEVICE_WAITS) else title
 
 
+def _at_stake(outcome: Outcome, savings: Savings | None, pricing: Pricing) -> str:
+    """The title's end with the share at stake; empty where the price says that far less is saved."""
+    step_ms = pricing.step_ms
+    if savings is None or not step_ms or savings.high >= FAR_BELOW * outcome.share * step_ms:
+        return outcome.at_stake
+    return ""
+
+
 def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, framework: str) -> Finding:
     savings, reason = None, outcome.reason
     if outcome.status == FAILED:
@@ -212,7 +221,9 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
         rule=rule.id,
         category=rule.category,
         status=outcome.status,
-        title=_title(outcome.title or rule.title(outcome.status), pricing),
+        title=_title(
+            (outcome.title or rule.title(outcome.status)) + _at_stake(outcome, savings, pricing), pricing
+        ),
         why=page.why,
         severity=_severity(outcome, savings, pricing),
         savings=savings,

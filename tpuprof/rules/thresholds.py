@@ -18,6 +18,10 @@ BROAD_RANKS_AT = 0.4
 # come back, stands behind a sure one that costs half as much. A judgement.
 DOUBTED_RANKS_AT = 0.5
 
+# Part of the share at stake below which a price is far from it (ratio): stated beside each other, the two read as a
+# contradiction, so the title leaves that share out, and the verdict states the price too. A judgement.
+FAR_BELOW = 0.5
+
 # Share of a broad rule's severity from which a specific one of its category comes first where both save the same time
 # (ratio): what it names is a cause of what the broad one sees, and its price leaves out what it costs elsewhere. A loop
 # with eleven cuts per step took 62 % less time with one; the time in cuts is a third of the step (measured).

@@ -27,6 +27,18 @@ class GraphBreak:
     function: str
 
 
+@frozen(frozen=True)
+class CompileLimit:
+    """A function at `source` (`file:line`) that torch.compile compiled `times`, as often as it may.
+
+    `reason` is what did not hold the last time, in dynamo's own words.
+    """
+
+    source: str
+    reason: str
+    times: str
+
+
 class TelemetrySignals(SignalsBase):
     """What the training process noted of itself."""
 
@@ -180,12 +192,22 @@ class TelemetrySignals(SignalsBase):
     @signal("breaks")
     def noted_graph_breaks(self) -> list[GraphBreak]:
         """Lines at which torch.compile broke the graph, as dynamo noted them; empty where run.json has none."""
-        rows = (self._run.info.get("dynamo") or {}).get("breaks")
         return [
             GraphBreak(*(str(each.get(name) or "") for name in ("source", "reason", "function")))
-            for each in (rows if isinstance(rows, list) else [])
-            if isinstance(each, dict)
+            for each in self._noted_by_dynamo("breaks")
         ]
+
+    @signal("functions")
+    def noted_compile_limits(self) -> list[CompileLimit]:
+        """Functions that torch.compile compiled as often as it may, as dynamo noted; empty where run.json has none."""
+        return [
+            CompileLimit(*(str(each.get(name) or "") for name in ("source", "reason", "times")))
+            for each in self._noted_by_dynamo("limits")
+        ]
+
+    def _noted_by_dynamo(self, kind: str) -> list[dict[str, Any]]:
+        rows = (self._run.info.get("dynamo") or {}).get(kind)
+        return [each for each in (rows if isinstance(rows, list) else []) if isinstance(each, dict)]
 
     @signal("words")
     def command_if_noted(self) -> list[str]:

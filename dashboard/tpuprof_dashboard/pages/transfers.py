@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.report.labels import host_count, transfers_title
+from tpuprof.report.labels import host_count, reads_title, transfers_title
 from tpuprof_dashboard.components.comparison import changed_parts
 from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of
@@ -84,12 +84,12 @@ def _bars(rows: Sequence[TransferRow | LayerRow]) -> list[tuple[str, list[float]
 
 def _reads(view: View) -> Any:
     rows = view.report.host_reads
-    title = "Device-to-host reads"
+    title = reads_title(rows)
     if not rows:
         return section(
             title, empty("No reads", "No step reads a value back from the device (.item(), .cpu(), print).")
         )
-    note = "What the training thread spent in reads, waiting for the device included, per step."
+    note = "What the training thread spent in these calls, waiting for the device included, per step."
     if view.report.environment["host_count"] > 1:
         note += f" Times are of all {host_count(view.report)} together, the time per step is their mean."
     return section(title, table("host-reads", rows_of(rows, names=_NAMES)), note=note)

@@ -1,5 +1,7 @@
 """A verdict that names what a cause costs is weaker where the price of its fix is unknown, or begins at nothing.
 
+Where the price is sure and far below that cost, the verdict states both.
+
 Time that host and device lose in turns is what the cause costs at most. Whether a step is shorter without it only a
 price says: a LoRA loop that read its loss every ten steps was "Sync-bound, up to 13 %", and took as long without it.
 """
@@ -12,7 +14,9 @@ from dataclasses import replace
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.schema import Finding, Savings, Verdict
 from tpuprof.rules.base import FAILED, PASSED, UNAVAILABLE
-from tpuprof.units import format_ms, format_share
+from tpuprof.rules.pricing import COUNTERFACTUAL
+from tpuprof.rules.thresholds import FAR_BELOW
+from tpuprof.units import format_ms, format_share, text_range
 
 # The rules that price what a verdict's word costs. Verdicts of other words state idle time, which is measured.
 PRICED_BY = {"sync": ("device-to-host-sync",), "fallback": ("aten-fallback", "boolean-mask")}
@@ -23,6 +27,7 @@ MAY_BE_NOTHING = (
     " Without {what} a step may take as long, or be up to {high} shorter{more}."
     " The device is busy for {busy}."
 )
+FAR_LESS = " A replay without {what} makes a step only {range} shorter."
 # What a step is without, by the verdict's word.
 _WITHOUT = {"sync": "the read", "fallback": "these ops"}
 # Why a price is larger than the time that the verdict states.
@@ -39,13 +44,25 @@ def weakened(verdict: Verdict, findings: Iterable[Finding], times: StepTimes) ->
     ]
     failed = [each for each in about if each.status == FAILED]
     # Where the trace shows no device, the sentence says already that the cost is unknown.
-    if not about or not times.seen or any(_is_sure(each.savings, times) for each in failed):
+    if not about or not times.seen:
         return verdict
+    sure = [each.savings for each in failed if each.savings is not None and _is_sure(each.savings, times)]
+    if sure:
+        return replace(verdict, sentence=verdict.sentence + _far_less(verdict, sure, times))
     return replace(verdict, sentence=_perhaps(verdict.sentence) + _doubt(verdict, failed or about, times))
 
 
-def _is_sure(savings: Savings | None, times: StepTimes) -> bool:
-    return savings is not None and savings.low >= BEGINS_FROM_SHARE * times.wall
+def _is_sure(savings: Savings, times: StepTimes) -> bool:
+    return savings.low >= BEGINS_FROM_SHARE * times.wall
+
+
+def _far_less(verdict: Verdict, sure: list[Savings], times: StepTimes) -> str:
+    """What a step saves by the price, where that is far below what the verdict says of the cause; else empty."""
+    most = max(sure, key=lambda each: each.high)
+    if most.method != COUNTERFACTUAL or most.high >= FAR_BELOW * verdict.share * times.wall:
+        return ""
+    saved = text_range(format_ms(most.low), format_ms(most.high))
+    return FAR_LESS.format(what=_WITHOUT[verdict.bound], range=saved)
 
 
 def _doubt(verdict: Verdict, about: list[Finding], times: StepTimes) -> str:

@@ -18,7 +18,6 @@ from tpuprof.model.compile_verdict import compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.compute import EITHER
 from tpuprof.model.device.op_kind import OpKind
-from tpuprof.model.host.blocking_waits import WAITS_ALONE
 from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.model.host_run import HostRun
@@ -32,6 +31,7 @@ from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import bound_of
 from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
+from tpuprof.own_events import WAITS_ALONE
 from tpuprof.records import record
 from tpuprof.report.labels import fallback_text
 from tpuprof.report.op_rows import OpRows

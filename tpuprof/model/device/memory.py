@@ -7,7 +7,7 @@ results that reuse no input, constants, and one arena for temporaries, whose siz
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -73,13 +73,18 @@ class DeviceMemory:
     batches: int | None = None
 
 
-def device_memory(protos: Mapping[str, bytes], device_type: str) -> DeviceMemory:
-    """Memory of the program with the highest need among serialized HloProtos by program name."""
+def device_memory(protos: Mapping[str, bytes], device_type: str, ran: Collection[str] = ()) -> DeviceMemory:
+    """Memory of the program with the highest need among serialized HloProtos by program name.
+
+    `ran` are the programs of the steps and of what is between them, empty where they are unknown. A trace has others
+    too, such as those that made the first weights, which take nothing while training runs.
+    """
     chip = chip_of(device_type)
     capacity = chip.hbm_usable_bytes if chip else None
     if not protos:
         return DeviceMemory(capacity=capacity, unavailable=NO_PROGRAMS)
-    found = [memory for name, data in protos.items() if (memory := _program(name, data, capacity))]
+    known = {name: data for name, data in protos.items() if name in ran} or protos
+    found = [memory for name, data in known.items() if (memory := _program(name, data, capacity))]
     if not found:
         return DeviceMemory(capacity=capacity, unavailable=NO_ASSIGNMENT)
     return max(found, key=lambda each: each.peak or 0)

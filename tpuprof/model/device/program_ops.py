@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
 from tpuprof.decode.hlo_proto import parse_module_proto
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.intervals import ascending_distinct
 from tpuprof.model.steps import Steps
 
 # Instructions that no op of the framework stands for.
@@ -22,14 +23,20 @@ def program_ops(devices: list[DeviceActivity], steps: Steps, protos: dict[str, b
 
     Read only where it is asked for: a large program takes a while.
     """
+    ran = programs_in_steps(devices, steps)
+    counts = [_instructions(protos[name]) for name in ran if name in protos]
+    return sum(counts) if counts else None
+
+
+def programs_in_steps(devices: list[DeviceActivity], steps: Steps) -> set[str]:
+    """Programs whose ops ran between the first step's start and the last one's end; empty without devices or steps."""
     if not devices or not len(steps):
-        return None
+        return set()
     device = devices[0]
     events = device.op_events
     inside = (events.start >= steps.start[0]) & (events.start < steps.end[-1])
-    ran = {device.ops.program[row] for row in ascending_distinct(events.op[inside]).tolist()}
-    counts = [_instructions(protos[name]) for name in ran if name in protos]
-    return sum(counts) if counts else None
+    ran = np.flatnonzero(np.bincount(events.op[inside], minlength=len(device.ops)))
+    return {device.ops.program[row] for row in ran.tolist()}
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)

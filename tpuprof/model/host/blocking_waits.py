@@ -10,16 +10,13 @@ import numpy as np
 
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Track
-from tpuprof.own_events import GRAPH_CUT, HOST_READ
+from tpuprof.own_events import GRAPH_CUT, HOST_READ, WAITS_ALONE
 
 _SYNC, _HANDED_OVER, _HANDING_OVER = (
     "SyncTensorsGraph",
     "SyncTensorsGraphInternal",
     "ScheduleSyncTensorsGraph",
 )
-# Calls that wait for the device and read nothing.
-BLOCKING_SYNC = "sync(wait=True)"
-WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", "synchronize", "block_until_ready", BLOCKING_SYNC])
 _BARRIER = "TensorCollectionBarrier"
 # Calls that read one number: what they copy takes no time that counts beside a wait for the lock.
 _NUMBER_READS = frozenset(["__float__", "__int__", "__bool__", "__index__", "item"])

@@ -13,13 +13,13 @@ import numpy as np
 
 from tpuprof.model.host.array_waits import array_waits
 from tpuprof.model.host.aten_fallbacks import unasked_reads
-from tpuprof.model.host.blocking_waits import BLOCKING_SYNC, WAITS_ALONE, waits_by_reason
+from tpuprof.model.host.blocking_waits import waits_by_reason
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
-from tpuprof.own_events import GRAPH_CUT, HOST_READ, READ_METHODS
+from tpuprof.own_events import BLOCKING_SYNC, GRAPH_CUT, HOST_READ, READ_METHODS, WAITS_ALONE
 from tpuprof.records import record
 
 # Python-level reads that tpuprof's capture puts on the timeline: methods of Tensor.

@@ -36,7 +36,10 @@ def of_few_steps(outcome: Outcome, signals: Signals, *, comes_back: bool = False
     few = said_of_few(costs)
     if not few:
         return outcome
-    outcome = replace(outcome, title=_title(outcome.title, few))
+    if outcome.at_stake:
+        outcome = replace(outcome, at_stake=_title(outcome.at_stake, few))
+    else:
+        outcome = replace(outcome, title=_title(outcome.title, few))
     count = few_of(costs)
     if comes_back or count >= OFTEN_FROM_STEPS or outcome.price is None:
         return outcome

@@ -75,7 +75,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     first = _first_dispatch(signals)
     compiling = signals.compile_share + _beside_compiling(signals, first)
     share = compiling * most
-    seen = compiling * _part_of_all(compiles, chosen)
+    part_of_all = _part_of_all(compiles, chosen)
+    seen, alone = compiling * part_of_all, signals.compile_share * part_of_all
     evidence = [compile_evidence(row) for row in chosen[:SHOWN]]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
@@ -86,7 +87,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     return failed(
         min(share + most * _hidden(signals), 1.0),
         evidence,
-        title=_title(signals, chosen, seen, rarer=share < SAME_RATE_FROM * seen, sure=least == most),
+        title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, sure=least == most),
         price=counterfactual(_without(signals, most, first), _without(signals, least, first)),
         confidence="low" if least != most else "high" if known else "medium",
         cases=_cases(signals, [row.cause for row in chosen if row.cause.kind not in _UNTOLD]),
@@ -157,11 +158,15 @@ def _part_of_all(compiles: list[CompileRow], chosen: list[CompileRow]) -> float:
     return sum(row.duration_ms for row in chosen) / total if total else 0.0
 
 
-def _title(signals: Signals, chosen: list[CompileRow], share: float, *, rarer: bool, sure: bool) -> str:
-    """What the compiles take of the captured steps; where fewer steps compiled after them, that it is less there."""
+def _title(
+    signals: Signals, chosen: list[CompileRow], shares: tuple[float, float], *, rarer: bool, sure: bool
+) -> str:
+    """What the compiles take of captured steps, alone and in all; where fewer steps compile after them, that too."""
+    alone, share = map(format_share, shares)
     text = (
         f"{counted(len(chosen), 'compile')} in {counted(len(signals.steps), 'step')} "
-        f"{'takes' if len(chosen) == 1 else 'take'} {format_share(share)} of the time"
+        f"{'takes' if len(chosen) == 1 else 'take'} {share} of the time"
+        f"{'' if alone == share else ', with their tracing and first calls'}"
     )
     if not sure:
         return text + COMES_AGAIN_UNKNOWN

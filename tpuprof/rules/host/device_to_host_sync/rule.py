@@ -53,6 +53,9 @@ step before while this one runs, or read every hundredth step.
 inside the jitted step. Where a value ends the Python loop, check the value of an earlier step, which is there already,
 or check it every fiftieth step.
 
+[arrays] Where NumPy computes with whole arrays, such as averages of the weights or metrics, write that with `jax.numpy`
+inside the jitted step, and read its result where it is logged.
+
 ## Limits and false positives
 
 A multiplication is done again where another program of the steps has one with the same shapes, traced from the same
@@ -89,10 +92,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof import parts as part
-from tpuprof.model.host.blocking_waits import WAITS_ALONE
 from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
+from tpuprof.own_events import WAITS_ALONE
 from tpuprof.report.host_lines import library_place
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import STABLE, Outcome, Price, counterfactual, failed, passed, rule
@@ -109,7 +112,8 @@ from tpuprof.units import PS_PER_MS, counted, format_ms, format_share
 # (paired runs on a shared machine) reached from nothing to a quarter of the step.
 DEVICE_MOSTLY_BUSY_FROM = 0.7
 # Calls whose value decides what the program does next, and those that hand an array over, for NumPy or for a log.
-_BRANCHES, _ARRAYS = frozenset({"__bool__"}), frozenset({"cpu", "numpy", "tolist"})
+_BRANCHES = frozenset({"__bool__"})
+_ARRAYS = frozenset({"cpu", "numpy", "tolist", "device_get", "__array__"})
 # The named event of a read, with the graph that it runs.
 READ = "host_read"
 # What of a step goes with its reads: what the host itself does in a read too, but for tracing that the step's own graph
@@ -168,8 +172,7 @@ def check(signals: Signals) -> Outcome:
 def _cases(signals: Signals) -> frozenset[str]:
     """What the values are read for, as far as the calls show: each has advice of its own."""
     calls = {row.call for row in signals.host_reads}
-    arrays = frozenset() if "jax" in signals.framework else calls & _ARRAYS
-    cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if arrays else [])}
+    cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
     return frozenset(cases | ({"value"} if calls - _BRANCHES or not cases else set()))
 
 
@@ -206,12 +209,15 @@ def _turns(signals: Signals) -> Outcome:
     if first and first.source:
         inside = library_place(signals.stacks_if_sampled, part.HOST_SYNC, first.source)
         read = f"{_spoken(first.call)} at {first.source}{f' (in {inside})' if inside else ''}"
-    title = f"{read} makes host and device take turns, up to {format_share(share)} of each step"
+    title, at_stake = (
+        f"{read} makes host and device take turns",
+        f", up to {format_share(share)} of each step",
+    )
     if runtime:
         return failed(
             share,
             evidence,
-            title=title,
+            title=f"{title}{at_stake}",
             reason="the runtime waits as well: how much is gained without the program's own wait is unknown",
             confidence="low",
         )
@@ -224,7 +230,8 @@ def _turns(signals: Signals) -> Outcome:
         known, sure = known and ready < FAILS_FROM_SHARE * share, min(sure, max(share - ready, 0.0))
     certain = known and bool(first)
     price = counterfactual(_GONE, free if sure and first else Change(), ceiling=share, sure=sure)
-    return failed(share, evidence, title=title, price=price, confidence="high" if certain else "medium")
+    sure_of = "high" if certain else "medium"
+    return failed(share, evidence, title=title, price=price, confidence=sure_of, at_stake=at_stake)
 
 
 def _sure_gain(signals: Signals) -> tuple[bool, float]:

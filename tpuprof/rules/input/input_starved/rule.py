@@ -3,7 +3,7 @@
 ## What it detects
 
 Typical steps in which the training thread waits for its data loader, or copies a batch to the device, while the
-device idles.
+device idles. Where it waits for batches nearly all the time, all steps count: the device may have work in most.
 
 ## Why it costs time
 
@@ -92,6 +92,9 @@ DIAGNOSES = {
 AGAIN_FROM_SHARE = 0.5
 # Diagnoses under which each batch is late, also where a queue hides it in most steps and some wait for all.
 _LASTING = ("no_prefetch", "slow_workers", "slow_loader")
+# Share of a step in which the training thread waits for a batch, whether or not the device works meanwhile, from which
+# its batches are the pace of training: it does nothing else, so a queue is empty whenever it asks. A judgement.
+PACED_FROM_SHARE = 0.75
 # Lines listed as evidence (rows).
 SHOWN = 3
 PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
@@ -175,12 +178,18 @@ def _waits(signals: Signals) -> tuple[dict[str, float], float, bool]:
     typical, mean, counted = signals.typical_parts, signals.steps.mean_parts(), _of_input(signals)
     waits = {name: mean.get(name, 0.0) for name in PARTS}
     share = sum(waits[name] for name in counted) / signals.step_ms
-    if any(row.diagnosis in _LASTING for row in signals.input_pipelines):
+    if _is_paced(signals) or any(row.diagnosis in _LASTING for row in signals.input_pipelines):
         return waits, share, share >= FAILS_FROM_SHARE
     usual = {name: typical.get(name, 0.0) for name in PARTS}
     of_usual = sum(usual[name] for name in counted) / signals.typical_ms
     fails = min(of_usual, share) >= FAILS_FROM_SHARE
     return (waits if fails else usual), share, fails
+
+
+def _is_paced(signals: Signals) -> bool:
+    """Whether training waits for batches nearly all the time: each is late, also where the device works meanwhile."""
+    lines = lines_of(signals.stacks_if_sampled, part.INPUT_WAIT)
+    return sum(exposed + hidden for *_, exposed, hidden in lines) >= PACED_FROM_SHARE * signals.step_ms
 
 
 def _pipeline(row: InputRow) -> Evidence:

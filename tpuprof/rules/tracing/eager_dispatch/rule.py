@@ -3,7 +3,8 @@
 ## What it detects
 
 Steps of TorchTPU or JAX in which the training thread spends at least a tenth of the time on calling ops and handing
-over programs while nothing hides it, and hands over at least eight programs.
+over programs while nothing hides it, and hands over at least eight programs. In JAX the device's work for programs of
+one or two ops counts for up to half of that tenth.
 
 ## Why it costs time
 
@@ -16,11 +17,16 @@ Ops called and programs run per step, calls of what torch.compile made, and the 
 
 ## How to fix in TorchTPU
 
-Compile the model: `model = torch.compile(model)`. Or let ops wait until a value is needed, so that many become one
-program: set TORCH_TPU_DEFER_AND_FUSE=1, or train under
+[ops] Compile the model: `model = torch.compile(model)`. Or let ops wait until a value is needed, so that many become
+one program: set TORCH_TPU_DEFER_AND_FUSE=1, or train under
 `with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE):`. Where ops are deferred already, read values less
 often: each read ends a fused program (see frequent-flushes). Compiling and deferring were tried on the CPU plugin. On a
 device neither was tried.
+
+[limit] torch.compile compiled the named function as often as `torch._dynamo.config.recompile_limit` allows, and runs
+other calls of it op by op. Make what changed the same in each call: a number that changes goes in as a tensor, an int
+that counts steps stays outside of the function, and batches are padded to one shape. Where a few more kinds of call are
+all there are, raise the limit.
 
 ## How to fix in JAX
 
@@ -51,8 +57,9 @@ from tpuprof.report.host_lines import lines_of, running
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
 from tpuprof.rules.programs import JAX
-from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE, PRICED_FROM_SHARE
 from tpuprof.signals import Signals
+from tpuprof.signals.telemetry import CompileLimit
 from tpuprof.simulate.change import Change
 from tpuprof.units import counted, format_share
 
@@ -88,12 +95,13 @@ OF_A_FUNCTION = 2
         "framework",
         "eager_dispatch",
         "defers_ops",
+        "noted_compile_limits",
         "stacks_if_sampled",
         "one_op_programs_share",
     ),
 )
 def check(signals: Signals) -> Outcome:
-    """Fail where dispatch takes enough of a typical step, and the step is many programs."""
+    """Fail where dispatch, and ops computed by themselves, take enough of a typical step, and it is many programs."""
     found = signals.eager_dispatch
     if found is None:
         return not_applicable("only TorchTPU and JAX call ops one by one")
@@ -116,31 +124,65 @@ def check(signals: Signals) -> Outcome:
     # Without a device plane the host may run ahead, and a typical step be over long before its work is done.
     step_ms = signals.typical_ms + (0.0 if signals.sees_device else signals.unfinished_ms)
     share = dispatch / step_ms
-    if share < FAILS_FROM_SHARE:
+    alone_share = _alone_share(signals, found) * signals.typical_parts.get(part.COMPUTE, 0.0) / step_ms
+    if share < PRICED_FROM_SHARE or share + alone_share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops run one by one, but calling them takes little of the step")
-    one_function = bool(found.most_called) and found.most_calls >= ONE_FUNCTION_FROM_SHARE * found.programs
+    return _failed(signals, found, evidence, share, alone_share)
+
+
+def _alone_share(signals: Signals, found: EagerDispatch) -> float:
+    """Share of the computing that is ops by themselves: with others in one program it is from all of it to nothing."""
+    if signals.framework != JAX or not signals.sees_device or _is_one_function(found):
+        return 0.0
+    return signals.one_op_programs_share
+
+
+def _is_one_function(found: EagerDispatch) -> bool:
+    return bool(found.most_called) and found.most_calls >= ONE_FUNCTION_FROM_SHARE * found.programs
+
+
+def _failed(
+    signals: Signals, found: EagerDispatch, evidence: list[Evidence], share: float, alone_share: float
+) -> Outcome:
+    """Calling the ops takes that share of a typical step, and computing them by themselves the other one."""
+    one_function, limits = _is_one_function(found), signals.noted_compile_limits
     if one_function:
         evidence.append(Evidence(f"calls of {found.most_called}", found.most_calls, "per step"))
-    evidence += _lines(signals)
-    said = _said(found, one_function=one_function, deferred=signals.defers_ops)
-    price, fused = None, 0.0
+    title = _said(found, one_function=one_function, deferred=signals.defers_ops)
+    if limits:
+        given_up = (
+            f"torch.compile gave up on the function at {limits[0].source} after {limits[0].times} compiles"
+        )
+        title = f"{given_up}. {title}"
+    # Of a typical step: a mean over all of them, a few of which may hold most of the dispatch, is another number.
+    title += f", and {format_share(share)} of a typical step goes to calling them"
+    if share < FAILS_FROM_SHARE:
+        title += f", {format_share(alone_share)} to computing that one program may do in passing"
+    price = None
     if signals.framework == JAX and signals.sees_device:
-        # In one program with others, an op of its own takes from all of its time to next to nothing.
-        fused = 0.0 if one_function else signals.one_op_programs_share
-        price = CALLED_LESS if one_function else counterfactual(_fused(fused), CALLED_ONCE)
+        fused = counterfactual(_fused(_alone_share(signals, found)), CALLED_ONCE)
+        price = CALLED_LESS if one_function else fused
     return failed(
         # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
-        share + fused * signals.typical_parts.get(part.COMPUTE, 0.0) / step_ms
-        if signals.sees_device
-        else share / 2,
-        evidence,
-        title=f"{said}, and {format_share(share)} of the step goes to calling them",
+        share + alone_share if signals.sees_device else share / 2,
+        [*evidence, *_given_up(limits), *_lines(signals)],
+        title=title,
         price=price,
         reason=""
         if price
         else "it cannot be priced: what one program of the whole step would take is unknown",
         confidence="medium" if signals.sees_device else "low",
+        cases=frozenset({"limit" if limits else "ops"}),
     )
+
+
+def _given_up(limits: list[CompileLimit]) -> list[Evidence]:
+    return [
+        Evidence(
+            f"compiled {each.times} times; the last time this did not hold: {each.reason}", source=each.source
+        )
+        for each in limits
+    ]
 
 
 def _fused(share: float) -> Change:
@@ -161,7 +203,7 @@ def _lines(signals: Signals) -> list[Evidence]:
 
 def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
     if deferred:
-        return f"Deferred ops are run in {found.programs:,.0f} programs per step for {found.ops:,.0f} ops"
+        return f"Deferred ops are run in {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
     if one_function:
         return f"A step calls jitted functions {found.programs:,.0f} times, most often {found.most_called}"
-    return f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops per step"
+    return f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
