@@ -23,6 +23,8 @@ def run_warnings(run: Run) -> list[str]:
                 *stretched(host.steps.wall_ps, _compiling(host), host.after),
             )
         ]
+        if host.unused:
+            notes.append(f"{host.name}: {host.unused}")
         if host.gpus is not None and host.gpus.text:
             notes.append(f"{host.name}: {host.gpus.text}")
         elif not host.devices:

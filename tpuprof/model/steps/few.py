@@ -11,6 +11,7 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.steps import Steps, StepSource, no_steps
+from tpuprof.model.steps.programs import running_longest
 from tpuprof.model.timeline import Track
 from tpuprof.units import counted, times
 
@@ -46,7 +47,7 @@ def _main_program(devices: list[DeviceActivity]) -> Steps | None:
 
     PJRT_DEVICE=CPU names no program on an execution, so it has no main program here.
     """
-    device = next((each for each in devices if each.type != "CPU" and len(each.programs.start)), None)
+    device = next((each for each in running_longest(devices) if each.type != "CPU"), None)
     if device is None:
         return None
     programs = device.programs

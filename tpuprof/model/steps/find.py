@@ -12,6 +12,7 @@ from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, ascending_distinct, contains, covered
 from tpuprof.model.steps.calls import call_steps, outermost_calls
 from tpuprof.model.steps.cuts import Cuts, read_cuts, reads_alone
+from tpuprof.model.steps.device_line import device_line_steps
 from tpuprof.model.steps.eager_reads import eager_read_steps
 from tpuprof.model.steps.from_cuts import cut_steps, read_steps
 from tpuprof.model.steps.markers import (
@@ -27,13 +28,9 @@ from tpuprof.model.steps.markers import (
 from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, read_optimizer_calls
 from tpuprof.model.steps.phases import leading_phases
 from tpuprof.model.steps.programs import program_steps, runs_of, runs_on_cpu
-from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps, tiled
+from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps
 from tpuprof.model.steps.training_calls import Trains, calls_of, no_functions, training_call_steps
 from tpuprof.model.timeline import Track
-
-# Devices that wait for each other in every step have steps of the same length but for some microseconds. Above this
-# ratio of their median lengths, they have not.
-SAME_STEPS = 1.01
 
 # Share of runs of other calls at whose begin a device still works, from which the host has run ahead of it (share).
 RAN_AHEAD_FROM_SHARE = 0.5
@@ -124,7 +121,7 @@ def _of_host(
         return compiled_steps(markers)
     if markers is not None and markers.origin == FROM_CUT:
         return cut_steps(cuts, markers)
-    line = _device_line(devices)
+    line = device_line_steps(devices)
     if line is not None:
         return line
     if enough(calls) and calls is not None:
@@ -133,7 +130,7 @@ def _of_host(
 
 
 def _of_device(devices: list[DeviceActivity], trains: Trains, recorded: Recorded = ALL) -> Steps:
-    line = _device_line(devices)
+    line = device_line_steps(devices)
     if line is not None:
         return line
     found = program_steps(devices, recorded)
@@ -144,22 +141,6 @@ def _of_device(devices: list[DeviceActivity], trains: Trains, recorded: Recorded
 
 def _trusted(steps: Steps | None) -> Steps | None:
     return steps if steps is not None and steps.confidence != LOW else None
-
-
-def _device_line(devices: list[DeviceActivity]) -> Steps | None:
-    """The steps of the device whose steps are the longest: a step has ended where its slowest device has.
-
-    XProf, too, gives each step the time of the device that takes longest for it.
-    """
-    lines = [each for each in devices if len(each.step_start)]
-    if not lines:
-        return None
-    median = [float(np.median(each.step_end - each.step_start)) for each in lines]
-    longest = int(np.argmax(median))
-    device = lines[longest if median[longest] > median[0] * SAME_STEPS else 0]
-    order = np.argsort(device.step_start, kind="stable")
-    start, end = device.step_start[order], device.step_end[order]
-    return tiled(StepSource.DEVICE, HIGH, np.arange(len(start)), start, end)
 
 
 def _optimizer_steps(calls: OptimizerCalls, markers: Markers | None, cuts: Cuts | None) -> Steps:
