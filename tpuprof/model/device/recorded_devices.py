@@ -1,6 +1,6 @@
 """Which devices of a host the trace shows in the captured steps: figures are of those.
 
-A trace buffer that is full stops one chip's record early, and a chip that ran one copy before the steps is no part of
+A trace buffer that is full stops one chip's record early, and a chip that ran one copy before the steps does not run
 them. Nothing tells such a chip from one that idles, so its time is not called idle.
 """
 
