@@ -103,5 +103,54 @@ def test_devices_whose_steps_differ_are_named(read):
     assert "600 µs on /device:TPU:0" in note
 
 
+def ahead(trace, count, length=100, begin=0):
+    """Steps that the host marks, each of which hands a program over."""
+    line = trace.host().line("python")
+    for number in range(count):
+        line.event("train", begin + number * length, length - 5, _r=1, step_num=100 + number)
+        line.event("PjitFunction(f)", begin + number * length + 5, length - 20)
+
+
+@pytest.mark.parametrize("begin", [0, -5000], ids=["runs ahead", "another clock"])
+def test_steps_are_the_devices_where_its_work_lies_outside_of_the_hosts(analyze, begin):
+    trace = TraceBuilder()
+    ahead(trace, COUNT, begin=begin + 5000)
+    for index in (0, 1):
+        device(trace, index, range(5, 5 + COUNT), line=False)
+    report = analyze(trace)
+    assert report.steps.median_ms == pytest.approx(1.0)
+    assert [row.index for row in report.steps.per_step] == [100 + number for number in range(COUNT)]
+    assert "outside of the host's own steps" in report.steps.note
+    assert report.verdict.bound == "device"
+
+
+def test_other_work_of_the_device_leaves_the_hosts_steps_and_is_named(analyze):
+    trace = TraceBuilder()
+    ahead(trace, COUNT, LENGTH)
+    device(trace, 0, range(COUNT), line=False)
+    trace.tpu(0).line("XLA Modules").repeat("evaluate(2)", range(20_000, 60_000, LENGTH), 900)
+    report = analyze(trace)
+    assert (report.steps.method, report.steps.count) == ("step markers", COUNT)
+    assert any("of the devices' work in the capture lies in its steps" in each for each in report.warnings)
+
+
+def test_a_plane_without_ops_and_programs_is_not_called_idle(analyze):
+    trace = TraceBuilder()
+    ahead(trace, COUNT, LENGTH)
+    trace.tpu(0).line("Steps").repeat("1", range(0, COUNT * LENGTH, LENGTH), LENGTH)
+    report = analyze(trace)
+    assert "idles" not in report.verdict.sentence
+    assert "shows neither ops nor programs of a device" in report.verdict.sentence
+    assert any("neither ops nor programs of /device:TPU:0" in each for each in report.warnings)
+
+
+def test_devices_that_are_not_equally_busy_are_named(analyze):
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT))
+    device(trace, 1, range(COUNT), busy=LENGTH // 2)
+    (note,) = analyze(trace).warnings[-2:-1]
+    assert "/device:TPU:1 for 50 % of the steps' time, /device:TPU:0 for 100 %" in note
+
+
 def test_steps_of_the_device_are_not_begun_by_the_host():
     assert not StepSource.DEVICE.host_paced

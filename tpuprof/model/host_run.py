@@ -134,8 +134,8 @@ class HostRun:
     # What it counted after the capture, where the run folder has it.
     after: AfterCapture | None = None
     slice_messages: list[SliceMessages] = field(default_factory=list)
-    # What to say of devices that did no work in the steps; empty where all did.
-    unused: str = ""
+    # What the reader should know of devices: those without work in the steps, or with less than others.
+    device_notes: list[str] = field(default_factory=list)
 
 
 def read_host_run(
@@ -185,7 +185,7 @@ def _analyzed(
     activity = without_idle_waits(with_lock_after_waits(activity, driver, busy), busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
-    fields = {"unused": seen.unused, **_of_devices(devices, steps, protos, parameter_names)}
+    fields = {"device_notes": seen.notes, **_of_devices(devices, steps, protos, parameter_names)}
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()

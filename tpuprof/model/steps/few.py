@@ -6,6 +6,9 @@ capture is one window: it is not a step, but shares of it say where the time wen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
@@ -40,6 +43,30 @@ def few_steps(
 def is_whole_capture(steps: Steps) -> bool:
     """Whether these are not steps but one window over the whole capture."""
     return steps.source is WHOLE_CAPTURE
+
+
+class _OfHost(Protocol):
+    """What of a host says whether its steps are those of the run."""
+
+    @property
+    def steps(self) -> Steps:
+        """Its steps."""
+
+    @property
+    def devices(self) -> Sequence[object]:
+        """Its devices that the trace shows."""
+
+
+def in_the_means(steps: Steps, devices: Sequence[object], hosts: Sequence[_OfHost]) -> bool:
+    """Whether a host's steps are those of the run.
+
+    They are not where they are a window, and other hosts have steps; nor where the trace shows no device of the host,
+    and shows others at work in steps.
+    """
+    stepping = [each for each in hosts if len(each.steps) and not is_whole_capture(each.steps)]
+    if is_whole_capture(steps):
+        return not stepping
+    return bool(devices) or not any(each.devices for each in stepping)
 
 
 def _main_program(devices: list[DeviceActivity]) -> Steps | None:

@@ -35,6 +35,13 @@ from tpuprof.model.timeline import Track
 # Share of runs of other calls at whose begin a device still works, from which the host has run ahead of it (share).
 RAN_AHEAD_FROM_SHARE = 0.5
 
+# How much the number of a device's steps may differ from that of the host's for them to be the same steps (share): a
+# step or two at the ends of a capture have their work outside of it.
+AS_MANY_WITHIN_SHARE = 0.2
+_AHEAD = (
+    "most of the device's work lies outside of the host's own steps: the host runs ahead of the device, or their "
+    "clocks differ, so steps are the device's"
+)
 _NAMELESS = (
     "each optimizer call ends a step: the trace does not name the optimizers, so with several a step is one call; "
     "mark steps with tpuprof.step"
@@ -54,6 +61,13 @@ def find_steps(
     """
     if driver is None:
         return _of_device(devices, trains)
+    found = _of_driver(driver, devices, vocabulary, recorded, trains)
+    return _unless_ahead(found, devices, trains)
+
+
+def _of_driver(
+    driver: Track, devices: list[DeviceActivity], vocabulary: Vocabulary, recorded: Recorded, trains: Trains
+) -> Steps:
     markers = read_markers(driver)
     if markers is not None and not markers.own:
         return marked_steps(markers)
@@ -69,16 +83,34 @@ def find_steps(
     return found if len(found) else eager_read_steps(driver, vocabulary) or found
 
 
+def _unless_ahead(steps: Steps, devices: list[DeviceActivity], trains: Trains) -> Steps:
+    """The steps, or the device's own where it does most of its work outside of these and has as many.
+
+    The host handed all of them over at once, or the clocks of host and device differ: what the host's steps take then
+    says nothing. Another number of steps is other work, an evaluation, say.
+    """
+    if not len(steps) or not steps.source.host_paced or not _names_programs(devices):
+        return steps
+    if not _work_later(steps, devices):
+        return steps
+    own = _of_device(devices, trains)
+    if own.confidence == LOW or abs(len(own) - len(steps)) > AS_MANY_WITHIN_SHARE * len(steps):
+        return steps
+    number = steps.number if len(own) == len(steps) else own.number
+    return replace(own, number=number, note=f"{_AHEAD}; {own.note}" if own.note else _AHEAD)
+
+
+def _names_programs(devices: list[DeviceActivity]) -> bool:
+    """Whether a device tells its programs. The CPU client names none, and runs small ones on the calling thread."""
+    return bool(devices) and devices[0].type != "CPU"
+
+
 def _of_calls(
     driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity], recorded: Recorded, trains: Trains
 ) -> Steps:
-    """Steps from calls of jitted functions, or from the device's programs where those say more.
-
-    A TPU names its programs. The CPU client names none, and begins small ones on the thread that calls them.
-    """
+    """Steps from calls of jitted functions, or from the device's programs where those say more."""
     of_device = _of_device(devices, trains, recorded)
-    named = bool(devices) and devices[0].type != "CPU"
-    if named and len(of_device) and of_device.confidence != LOW:
+    if _names_programs(devices) and len(of_device) and of_device.confidence != LOW:
         return of_device
     rows = outermost_calls(driver, vocabulary)
     calls = call_steps(driver, rows, recorded)
