@@ -85,6 +85,17 @@ def test_parts_of_one_cause_count_together():
     assert bound_of(load({"tracing": 12, "input_wait": 7, "host_to_device": 7})).word == "input"
 
 
+def test_a_busy_device_of_which_the_trace_shows_no_op_is_said_to_be_that():
+    def said(share):
+        of_step = {"compute": 1 - share, "other_device": share}
+        given = StepTimes(100.0, {name: 100 * each for name, each in of_step.items()}, 100.0, 0.0, 0.0)
+        return sentence(bound_of(given), given, 0.0)
+
+    ends = "For 10 % (10.0 ms) it is inside a program, and the trace shows no op that computes or moves data."
+    assert said(NAMED_FROM_SHARE).endswith(ends)
+    assert "no op" not in said(NAMED_FROM_SHARE - 0.01)
+
+
 def test_device_bound_says_how_busy():
     busy = bound_of(load({"tracing": 5}))
     assert (busy.word, busy.share) == ("device", 0.95)

@@ -513,17 +513,20 @@ def test_what_the_programs_counted_is_summed_over_hosts(tmp_path):
         assert getattr(parts, name) == getattr(whole, name), name
 
 
-def test_a_host_without_steps_beside_others_changes_no_mean(tmp_path):
-    """Its one window is its whole capture: its ops and its tracing are in no step."""
+@pytest.mark.parametrize("device", [True, False], ids=["a window", "no device"])
+def test_a_host_without_steps_beside_others_changes_no_mean(tmp_path, device):
+    """Its one window is its whole capture, or its trace shows no device: its ops and its tracing are in no step."""
     folder = tmp_path / "plugins" / "profile" / "x"
     folder.mkdir(parents=True)
     for row in range(3):
         (folder / f"h{row}.xplane.pb").write_bytes(trace().space.SerializeToString())
-    built = TraceBuilder()
+    built = TraceBuilder() if device else trace(chips=0)
     built.host().line("python").event("StepMarker", 0, 10)
-    built.tpu(0).line("XLA Modules").event("g(2)", 0, 900)
-    built.tpu(0).line("XLA Ops").event("fusion.9", 0, 900)
+    if device:
+        built.tpu(0).line("XLA Modules").event("g(2)", 0, 900)
+        built.tpu(0).line("XLA Ops").event("fusion.9", 0, 900)
     built.write(folder / "h9.xplane.pb")
     whole, parts = analyze_run(tmp_path).to_dict(), analyze_pod(tmp_path).to_dict()
+    assert parts["verdict"] == whole["verdict"]
     for name in ("compute", "op_groups", "tracing", "annotations", "breakdown", "host_stacks", "threads"):
         assert parts[name] == whole[name], name

@@ -13,7 +13,7 @@ from tpuprof.parts import COMPILE
 
 def run_warnings(run: Run) -> list[str]:
     """Each with the host it is of."""
-    notes = [*run.warnings]
+    notes = [*run.warnings, *_unlike(run.hosts)]
     for host in run.hosts:
         notes += [f"{host.name}: {note}" for note in host.warnings]
         notes += [
@@ -23,16 +23,33 @@ def run_warnings(run: Run) -> list[str]:
                 *stretched(host.steps.wall_ps, _compiling(host), host.after),
             )
         ]
+        notes += [f"{host.name}: {note}" for note in host.device_notes]
         if host.gpus is not None and host.gpus.text:
             notes.append(f"{host.name}: {host.gpus.text}")
         elif not host.devices:
-            notes.append(
-                f"{host.name}: no device activity in the trace, so shares are of what the host does; whether the "
-                "device works meanwhile is unknown"
-            )
+            notes.append(f"{host.name}: {_without_device(run, host)}")
         if host.activity.driver is None and host.gpus is None and not run.predicted:
             notes.append(f"{host.name}: no training thread was recognised, so idle time cannot be named")
     return notes
+
+
+def _unlike(hosts: list[HostRun]) -> list[str]:
+    """What to say of hosts of which a mean describes none."""
+    if len(hosts) < 2:
+        return []
+    from tpuprof.model.unlike_hosts import unlike_hosts
+
+    return unlike_hosts(hosts)
+
+
+def _without_device(run: Run, host: HostRun) -> str:
+    """What figures are of where the trace of a host shows no device."""
+    if any(each.devices for each in run.hosts) and not len(host.steps):
+        return "no device activity in the trace: its steps are in no figure of the run"
+    return (
+        "no device activity in the trace, so shares are of what the host does; whether the device works meanwhile is "
+        "unknown"
+    )
 
 
 def _compiling(host: HostRun) -> Int64:

@@ -1,10 +1,13 @@
 """Collectives of one host as columns: how long it was in each, by step. What hosts are compared by.
 
 All devices leave a collective of all of them together, so the one that spent least time in it arrived last. Devices of
-a host meet at the same collectives; the one that waited least speaks for the host.
+a host meet at the same collectives; the one that waited least speaks for the host. What another one spends in it longer
+is no communication: it came earlier, and waited (`chip_meetings`).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +47,7 @@ NO_BARRIERS = Barriers((), *[_NONE] * 7)
 def find_barriers(devices: list[DeviceActivity], steps: Steps) -> Barriers:
     """The collectives of all devices inside the steps of a host; empty where the trace has none."""
     names: dict[str, int] = {}
-    found = [_of_device(device, steps, names) for device in devices]
+    found = [collectives_of(device, steps, names) for device in devices]
     rows = [len(step) for step, *_ in found]
     if not sum(rows):
         return NO_BARRIERS
@@ -65,7 +68,7 @@ def find_barriers(devices: list[DeviceActivity], steps: Steps) -> Barriers:
     )
 
 
-def _of_device(device: DeviceActivity, steps: Steps, names: dict[str, int]) -> tuple[Int64, ...]:
+def collectives_of(device: DeviceActivity, steps: Steps, names: dict[str, int]) -> tuple[Int64, ...]:
     """Step number, op, occurrence, time in it and end, of each collective of one device."""
     if device.count > 1 or not len(device.ops) or not len(steps):
         return (_NONE,) * 5
@@ -94,3 +97,39 @@ def _occurrences(step: Int64, op: Int64) -> Int64:
     found = np.empty(len(order), np.int64)
     found[order] = np.arange(len(order)) - begin
     return found
+
+
+class Meetings(NamedTuple):
+    """Collectives of all devices inside steps: how many, and how long one device waited in them for the others (ps)."""
+
+    met: int
+    waited_ps: int
+
+
+NO_MEETINGS = Meetings(0, 0)
+
+
+def chip_meetings(devices: list[DeviceActivity], steps: Steps) -> list[Meetings]:
+    """What each device waited, in the order of the devices; empty where fewer than two meet at anything."""
+    if len(devices) < 2:
+        return []
+    names: dict[str, int] = {}
+    found = [collectives_of(device, steps, names) for device in devices]
+    numbers = np.unique(steps.number)
+    most = max(int(occurrence.max(initial=0)) for _, _, occurrence, *_ in found) + 1
+    columns = []
+    for step, op, occurrence, spent, _ in found:
+        key = (np.searchsorted(numbers, step) * max(len(names), 1) + op) * most + occurrence
+        order = np.argsort(key, kind="stable")
+        columns.append((key[order], spent[order]))
+    times = _side_by_side(columns)
+    waited = (times - times.min(axis=0)).sum(axis=1)
+    return [Meetings(times.shape[1], int(ps)) for ps in waited] if times.shape[1] else []
+
+
+def _side_by_side(found: list[tuple[Int64, Int64]]) -> Int64:
+    """Time in the collectives that all devices have, devices x collectives."""
+    shared = found[0][0]
+    for key, _ in found[1:]:
+        shared = shared[np.isin(shared, key)]
+    return np.stack([spent[np.searchsorted(key, shared)] for key, spent in found])

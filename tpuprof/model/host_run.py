@@ -34,6 +34,7 @@ from tpuprof.model.device.host_exchanges import with_purposes
 from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
 from tpuprof.model.device.program_ops import program_ops, programs_in_steps
+from tpuprof.model.device.recorded_devices import seen_in_steps
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.host import vocabulary as vocabularies
@@ -133,6 +134,8 @@ class HostRun:
     # What it counted after the capture, where the run folder has it.
     after: AfterCapture | None = None
     slice_messages: list[SliceMessages] = field(default_factory=list)
+    # What the reader should know of devices: those without work in the steps, or with less than others.
+    device_notes: list[str] = field(default_factory=list)
 
 
 def read_host_run(
@@ -176,18 +179,21 @@ def _analyzed(
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
     steps, compiles, history = _steps(host, words, driver, devices, activity, history, _trains(protos))
+    seen = seen_in_steps(devices, len(host.devices) or len(host.gpus), steps)
+    devices = seen.devices
     busy = [each.busy for each in devices]
     activity = without_idle_waits(with_lock_after_waits(activity, driver, busy), busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
-    fields = _of_devices(devices, steps, protos, parameter_names)
+    fields = {"device_notes": seen.notes, **_of_devices(devices, steps, protos, parameter_names)}
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()
     if not devices:
         unfinished, feeding = unfinished_work(host, driver, words, steps, activity.compiling)
         breakdown = replace(breakdown, unfinished=unfinished, feeding=feeding)
-    doubts = [*warnings_of(threads), *lacking_work(steps, devices), *tracer_note(driver, words)]
+    doubts = [*warnings_of(threads), *seen.stopped, *lacking_work(steps, devices)]
+    doubts += tracer_note(driver, words)
     doubts += unseen_compiles(compiles, history.records) if words.eager and not devices else []
     return HostRun(
         name=name,

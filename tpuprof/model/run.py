@@ -25,7 +25,7 @@ from tpuprof.model.preflight_notes import Variant, read_preflight
 from tpuprof.model.proof_notes import Proof, read_proofs
 from tpuprof.model.span_notes import read_span_notes
 from tpuprof.model.steps import no_steps
-from tpuprof.model.steps.few import is_whole_capture
+from tpuprof.model.steps.few import in_the_means
 from tpuprof.model.telemetry import step_records
 from tpuprof.records import record
 from tpuprof.report.run_info import checked
@@ -74,7 +74,7 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
         (name, path, devices, names, job_facts(found.run_folder, name)) for name, path in found.files.items()
     ]
     hosts, unread_hosts = _read_all(jobs, executor, read)
-    _leave_windows_out(hosts)
+    _leave_hosts_out(hosts)
     preflight, unread = read_preflight(found.run_folder, info)
     left_out = [f"{name}: this host is left out. {why}" for name, why in unread_hosts.items()]
     warnings = limited(
@@ -158,12 +158,14 @@ def job_facts(folder: Path | None, host: str) -> History:
     return History(step_records(folder, host), read_after(folder, host), programs)
 
 
-def _leave_windows_out(hosts: list[HostRun]) -> None:
-    """A host whose only window is its whole capture has no steps where other hosts have: means are over steps."""
-    if all(is_whole_capture(host.steps) or not len(host.steps) for host in hosts):
-        return
+def _leave_hosts_out(hosts: list[HostRun]) -> None:
+    """Leave a host without steps, where its steps are none of the run's: means are over steps.
+
+    That is one whose only window is its whole capture where other hosts have steps, and one of which the trace shows no
+    device where it shows others: all of its steps would count as time in which the devices idle.
+    """
     for host in hosts:
-        if is_whole_capture(host.steps):
+        if not in_the_means(host.steps, host.devices, hosts):
             host.steps = no_steps()
             host.breakdown = attribute(host.steps, host.devices, host.activity)
 

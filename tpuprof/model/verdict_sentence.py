@@ -23,6 +23,8 @@ UNSEEN_READS = (
     " The trace has no device plane, so how much of that is the device's own work is unknown: the read costs time only "
     "where the device then waits for the host."
 )
+# What is said of time in which programs run on the device, and none of the ops that compute or move data.
+IN_NO_OP = " For {time} it is inside a program, and the trace shows no op that computes or moves data."
 # The sentence where reads find work unfinished for nearly all of the step.
 UNFINISHED = (
     "Probably device-bound: work that was handed over before takes {of_step}, as reads that wait for it show, and "
@@ -181,6 +183,18 @@ def _idle_in_all(bound: Bound, load: StepTimes) -> str:
 
 
 def _device_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
+    return _busy_sentence(load, share, wall, over) + _without_ops(load)
+
+
+def _without_ops(load: StepTimes) -> str:
+    """How long the device is in a program and does no op's work: busy, and no use; empty where that is little."""
+    ms = load.parts.get(parts.OTHER_DEVICE, 0.0)
+    if ms < NAMED_FROM_SHARE * load.wall:
+        return ""
+    return IN_NO_OP.format(time=f"{format_share(ms / load.wall)} ({format_ms(ms)})")
+
+
+def _busy_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
     busy = format_ms(load.busy)
     if is_device_bound(load, Decisions()):
         # One step does not tell: what the host does between steps is not in it.

@@ -25,7 +25,7 @@ from tpuprof.model.notes import Notes
 from tpuprof.model.proof_notes import Proof
 from tpuprof.model.run import Run
 from tpuprof.model.run_facts import frameworks_stated
-from tpuprof.model.steps.few import is_whole_capture
+from tpuprof.model.steps.few import in_the_means
 from tpuprof.model.verdict import bound_of
 from tpuprof.pod.digest import Digest, digest_of
 from tpuprof.pod.findings import merged_findings, rule_rows
@@ -73,7 +73,7 @@ class Asked:
 def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     """The Report of all hosts. Raises `TpuprofError` where no host could be read."""
     read = sorted(summaries, key=lambda each: each.name)
-    found = _without_windows(read)
+    found = _in_the_means(read)
     if not found:
         why = next(iter(asked.failed.values()), "no host was found")
         raise TpuprofError(Code.NO_TRACE, f"none of {asked.hosts} hosts could be read: {why}")
@@ -92,13 +92,15 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     history = longest.history
     work = merged_work(found, [each.allocator for each in digests])
     threads = merged_threads(found, hosts, work.totals, asked.info, asked.notes)
+    section = hosts_section(hosts, [each.barriers for each in found], [each.program for each in found])
+    section = replace(section, chip_waits=[row for each in digests for row in each.chip_waits])
     rows = Rows(
         threads.sections["host_stacks"],
         work.sections["ops"],
         work.sections["collectives"],
         threads.sections["fallbacks"],
+        section,
     )
-    section = hosts_section(hosts, [each.barriers for each in found], [each.program for each in found])
     steps = step_sections(hosts, times, hidden)
     steps["steadiness"] = replace(steps["steadiness"], profiler_ratio=longest.profiler_ratio)
     report = replace(
@@ -114,7 +116,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         slice_messages=slice_message_rows(hosts),
         phases=[row for each in digests for row in each.phases],
         run_summary=run_summary(hosts, times, compiles),
-        hosts=replace(section, chip_waits=[row for each in digests for row in each.chip_waits]),
+        hosts=section,
         pod=_pod(found, digests, shown, asked, threads),
         loops=next((each.loops for each in digests if each.loops), []),
         span_notes=asked.span_notes,
@@ -149,12 +151,9 @@ def _pod(
     )
 
 
-def _without_windows(found: list[HostSummary]) -> list[HostSummary]:
-    """A host whose only window is its whole capture has no steps where other hosts have."""
-    windows = [is_whole_capture(each.steps) or not len(each.steps) for each in found]
-    if all(windows) or not any(windows):
-        return found
-    return [_empty(each) if window else each for each, window in zip(found, windows, strict=True)]
+def _in_the_means(found: list[HostSummary]) -> list[HostSummary]:
+    """The hosts, those without steps whose steps are none of the run's."""
+    return [each if in_the_means(each.steps, each.devices, found) else _empty(each) for each in found]
 
 
 def _empty(each: HostSummary) -> HostSummary:

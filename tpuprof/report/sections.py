@@ -172,7 +172,8 @@ class HostRow:
 class ChipWaitRow:
     """One device's waits for the other chips before programs that need all of them, over the capture (ms).
 
-    The device that waits least came last: `late_ms` is what the one that waits most waits longer than it.
+    The device that waits least came last: `late_ms` is what the one that waits most waits longer than it. In
+    `collectives`, those of all devices that lie in steps, it waits for the one that comes last to each.
     """
 
     host: str
@@ -181,6 +182,13 @@ class ChipWaitRow:
     waited_ms: float
     waited_ms_in_steps: float
     late_ms: float
+    collectives: int = 0
+    waited_ms_in_collectives: float = 0.0
+
+    @property
+    def all_ms_in_steps(self) -> float:
+        """All its waits for the other chips inside steps."""
+        return self.waited_ms_in_steps + self.waited_ms_in_collectives
 
 
 @record(frozen=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.model.device.collective_role import PARAMETER_GATHER
 from tpuprof.model.device.undisturbed import undisturbed_share
+from tpuprof.report.late_chip import waited_in_collectives
 from tpuprof.report.schema import TransferRow
 from tpuprof.signals.base import signal
 from tpuprof.signals.inputs import DEVICE_OPS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.signals.telemetry import TelemetrySignals
+from tpuprof.units import ps_to_ms
 
 
 class TransferSignals(StepSignals, TelemetrySignals):
@@ -34,6 +36,15 @@ class TransferSignals(StepSignals, TelemetrySignals):
     def collective_share(self) -> float:
         """Share of all step time in which the device waits on communication."""
         return self._share(part.COLLECTIVE)
+
+    @signal("share", needs=(STEPS, DEVICE_OPS))
+    def late_chip_share(self) -> float:
+        """How much of the time in which devices wait on communication is a wait for the host's chip that comes last."""
+        waits = sum(
+            len(host.devices) * ps_to_ms(int(host.breakdown.parts[part.COLLECTIVE].sum()))
+            for host in self._run.hosts
+        )
+        return min(waited_in_collectives(self._report.hosts.chip_waits) / waits, 1.0) if waits else 0.0
 
     @signal("transfers", needs=(STEPS, DEVICE_OPS))
     def parameter_gathers(self) -> list[TransferRow]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.barriers import NO_BARRIERS, Barriers, find_barriers
-from tpuprof.model.device.chip_waits import chip_waits, last_chip
+from tpuprof.model.barriers import NO_BARRIERS, NO_MEETINGS, Barriers, chip_meetings, find_barriers
+from tpuprof.model.device.chip_waits import ChipWait, chip_waits, last_chip
 from tpuprof.model.device.main_program import main_program
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.hosts import BARRIER, HostView, LateStep, Skew, find_skew
@@ -88,19 +88,25 @@ def _late_step_row(late: LateStep, *, with_waits: bool) -> LateStepRow:
 
 
 def _chip_rows(host: HostRun) -> list[ChipWaitRow]:
-    waits = chip_waits(host.devices, host.steps)
-    last = last_chip(waits)
-    return [
-        ChipWaitRow(
+    """The waits of each device that has any barrier, or meets others at collectives."""
+    barriers = {each.device: each for each in chip_waits(host.devices, host.steps)}
+    last = last_chip(list(barriers.values()))
+    met = chip_meetings(host.devices, host.steps) or [NO_MEETINGS] * len(host.devices)
+    rows = []
+    for device, meetings in zip(host.devices, met, strict=True):
+        each = barriers.get(device.name, ChipWait(device.name, 0, 0, 0))
+        row = ChipWaitRow(
             host=host.name,
             device=each.device,
             barriers=each.barriers,
             waited_ms=ps_to_ms(each.waited_ps),
             waited_ms_in_steps=ps_to_ms(each.in_steps_ps),
             late_ms=ps_to_ms(last[1]) if last is not None and each is last[0] else 0.0,
+            collectives=meetings.met,
+            waited_ms_in_collectives=ps_to_ms(meetings.waited_ps),
         )
-        for each in waits
-    ]
+        rows += [row] if row.barriers or row.collectives else []
+    return rows
 
 
 def _host_row(host: HostRun, skew: Skew | None) -> HostRow:

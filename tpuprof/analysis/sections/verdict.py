@@ -21,6 +21,7 @@ from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.model.host_run import HostRun
+from tpuprof.model.hosts import BARRIER
 from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.outside_capture import between_steps, outside_of, said_of_between, said_with_the_verdict
 from tpuprof.model.read_graphs import again_by_step
@@ -34,9 +35,10 @@ from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.records import record
 from tpuprof.report.labels import fallback_text
+from tpuprof.report.late_chip import last_to_collectives, waited_in_collectives
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
-from tpuprof.report.sections import CompileHistory, FallbackRow, HostStackRow
+from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
 from tpuprof.units import counted, format_share, ps_to_ms
 
@@ -54,6 +56,8 @@ OFF_DEVICE = (
     "Unknown: nothing of {steps} is on the XLA device. The program computes on the host, in PyTorch itself, so there "
     "is nothing of the device to explain."
 )
+# What is said where the trace has no plane of a device, and where it has one that shows no work.
+NO_PLANE, NO_WORK = "The trace has no device plane", "The trace shows neither ops nor programs of a device"
 # The sentence where a read of a value did not end while the profiler was on.
 UNENDED_READ = (
     "Unknown: the training thread waits in {read} for {share} of {over}, and no such read ended while the profiler was "
@@ -65,6 +69,9 @@ COMPILES_ENDED = (
     " These are among the first steps of training, and not what the others do: of {steps} after them {compiling} "
     "compiled, and then none. Capture later steps (`--warmup`)."
 )
+# Share of exposed communication from which the verdict says that it is a wait for who comes late: a quarter, as of what
+# dispatch is made of.
+LATE_FROM_SHARE = 0.25
 # Of transfers with the host that may be either.
 _UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
 
@@ -77,6 +84,7 @@ class Rows:
     ops: Sequence[OpRow]
     collectives: list[TransferRow]
     fallbacks: list[FallbackRow]
+    hosts: Hosts
 
 
 def verdict_section(
@@ -151,6 +159,8 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
     if bound.word == "sync":
         text = text.replace(A_READ, A_WAIT) if _waits_alone(run) else text
+    if any(host.device_notes and not host.devices for host in run.hosts):
+        text = text.replace(NO_PLANE, NO_WORK)
     text = in_words_of(run, text)
     steps = max((host.steps for host in run.hosts), key=len)
     if steps.confidence == "low":
@@ -167,7 +177,12 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
         return _fallen_back(rows.fallbacks)
     if bound.turns:
         return ""
-    return _on_device(bound.word, rows) or host_sentence(bound.word, bound.name, times, rows.host_stacks, run)
+    if bound.word == "collective":
+        late = _late_host(times, rows.hosts) or _late_chip(run, rows.hosts.chip_waits)
+        return late + _across_slices(rows.collectives)
+    if bound.word == "callback":
+        return _callback(rows.ops)
+    return host_sentence(bound.word, bound.name, times, rows.host_stacks, run)
 
 
 def _read_often(run: Run) -> HostReadRow | None:
@@ -189,11 +204,32 @@ def _fallen_back(fallbacks: list[FallbackRow]) -> str:
     return f" {'It is' if len(rows) == 1 else 'They are'} {', '.join(named)}{more}." if rows else ""
 
 
-def _on_device(word: str, rows: Rows) -> str:
-    """What the verdict adds on the op that waits for the host, or on communication; empty where that is nothing."""
-    if word == "callback":
-        return _callback(rows.ops)
-    return _across_slices(rows.collectives) if word == "collective" else ""
+def _late_host(times: StepTimes, hosts: Hosts) -> str:
+    """How much of communication is a wait for the host that comes last; empty where none stands out, or little is."""
+    waits = times.parts.get(part.COLLECTIVE, 0.0) * len(hosts.late_steps)
+    if not hosts.straggler or hosts.method != BARRIER or not waits:
+        return ""
+    late = [row.waited_ms for row in hosts.late_steps if row.host == hosts.straggler and row.waited_ms]
+    share = min(sum(sum(each.values()) / len(each) for each in late) / waits, 1.0)
+    return _is_a_wait(share, f"{hosts.straggler}, which comes last")
+
+
+def _late_chip(run: Run, rows: Sequence[ChipWaitRow]) -> str:
+    """How much of communication is a wait for the chip that comes last; empty where that is little."""
+    waits = sum(
+        len(host.devices) * ps_to_ms(int(host.breakdown.parts[part.COLLECTIVE].sum())) for host in run.hosts
+    )
+    share = min(waited_in_collectives(rows) / waits, 1.0) if waits else 0.0
+    last = last_to_collectives(rows)
+    of = f" of {last.host}" if last is not None and len(run.hosts) > 1 else ""
+    other = f"{last.device}{of}, which comes last" if last is not None else "chips that come later"
+    return _is_a_wait(share, other)
+
+
+def _is_a_wait(share: float, other: str) -> str:
+    if share < LATE_FROM_SHARE:
+        return ""
+    return f" {format_share(share)} of that is a wait for {other}, and no communication."
 
 
 def _callback(ops: Sequence[OpRow]) -> str:

@@ -32,11 +32,8 @@ class Gpus:
 
     @property
     def text(self) -> str:
-        """What is not in the trace, in one sentence; empty where every GPU did work."""
-        if not self.worked:
-            return f"the trace has {self.count} x {self.type}, all without work"
-        idle = self.count - self.worked
-        return f"{idle} of {self.count} x {self.type} did no work in the capture" if idle else ""
+        """What is not in the trace, in one sentence; empty where a GPU did work."""
+        return "" if self.worked else f"the trace has {self.count} x {self.type}, all without work"
 
 
 def vendor_of(planes: list[tuple[Plane, list[Track]]]) -> str:

@@ -6,11 +6,15 @@ capture is one window: it is not a step, but shares of it say where the time wen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.steps import Steps, StepSource, no_steps
+from tpuprof.model.steps.programs import running_longest
 from tpuprof.model.timeline import Track
 from tpuprof.units import counted, times
 
@@ -41,12 +45,36 @@ def is_whole_capture(steps: Steps) -> bool:
     return steps.source is WHOLE_CAPTURE
 
 
+class _OfHost(Protocol):
+    """What of a host says whether its steps are those of the run."""
+
+    @property
+    def steps(self) -> Steps:
+        """Its steps."""
+
+    @property
+    def devices(self) -> Sequence[object]:
+        """Its devices that the trace shows."""
+
+
+def in_the_means(steps: Steps, devices: Sequence[object], hosts: Sequence[_OfHost]) -> bool:
+    """Whether a host's steps are those of the run.
+
+    They are not where they are a window, and other hosts have steps; nor where the trace shows no device of the host,
+    and shows others at work in steps.
+    """
+    stepping = [each for each in hosts if len(each.steps) and not is_whole_capture(each.steps)]
+    if is_whole_capture(steps):
+        return not stepping
+    return bool(devices) or not any(each.devices for each in stepping)
+
+
 def _main_program(devices: list[DeviceActivity]) -> Steps | None:
     """One step per execution of the program that takes most of the time of the first device that ran any.
 
     PJRT_DEVICE=CPU names no program on an execution, so it has no main program here.
     """
-    device = next((each for each in devices if each.type != "CPU" and len(each.programs.start)), None)
+    device = next((each for each in running_longest(devices) if each.type != "CPU"), None)
     if device is None:
         return None
     programs = device.programs

@@ -12,6 +12,7 @@ from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, ascending_distinct, contains, covered
 from tpuprof.model.steps.calls import call_steps, outermost_calls
 from tpuprof.model.steps.cuts import Cuts, read_cuts, reads_alone
+from tpuprof.model.steps.device_line import device_line_steps
 from tpuprof.model.steps.eager_reads import eager_read_steps
 from tpuprof.model.steps.from_cuts import cut_steps, read_steps
 from tpuprof.model.steps.markers import (
@@ -27,17 +28,20 @@ from tpuprof.model.steps.markers import (
 from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, read_optimizer_calls
 from tpuprof.model.steps.phases import leading_phases
 from tpuprof.model.steps.programs import program_steps, runs_of, runs_on_cpu
-from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps, tiled
+from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps
 from tpuprof.model.steps.training_calls import Trains, calls_of, no_functions, training_call_steps
 from tpuprof.model.timeline import Track
-
-# Devices that wait for each other in every step have steps of the same length but for some microseconds. Above this
-# ratio of their median lengths, they have not.
-SAME_STEPS = 1.01
 
 # Share of runs of other calls at whose begin a device still works, from which the host has run ahead of it (share).
 RAN_AHEAD_FROM_SHARE = 0.5
 
+# How much the number of a device's steps may differ from that of the host's for them to be the same steps (share): a
+# step or two at the ends of a capture have their work outside of it.
+AS_MANY_WITHIN_SHARE = 0.2
+_AHEAD = (
+    "most of the device's work lies outside of the host's own steps: the host runs ahead of the device, or their "
+    "clocks differ, so steps are the device's"
+)
 _NAMELESS = (
     "each optimizer call ends a step: the trace does not name the optimizers, so with several a step is one call; "
     "mark steps with tpuprof.step"
@@ -57,6 +61,13 @@ def find_steps(
     """
     if driver is None:
         return _of_device(devices, trains)
+    found = _of_driver(driver, devices, vocabulary, recorded, trains)
+    return _unless_ahead(found, devices, trains)
+
+
+def _of_driver(
+    driver: Track, devices: list[DeviceActivity], vocabulary: Vocabulary, recorded: Recorded, trains: Trains
+) -> Steps:
     markers = read_markers(driver)
     if markers is not None and not markers.own:
         return marked_steps(markers)
@@ -72,16 +83,34 @@ def find_steps(
     return found if len(found) else eager_read_steps(driver, vocabulary) or found
 
 
+def _unless_ahead(steps: Steps, devices: list[DeviceActivity], trains: Trains) -> Steps:
+    """The steps, or the device's own where it does most of its work outside of these and has as many.
+
+    The host handed all of them over at once, or the clocks of host and device differ: what the host's steps take then
+    says nothing. Another number of steps is other work, an evaluation, say.
+    """
+    if not len(steps) or not steps.source.host_paced or not _names_programs(devices):
+        return steps
+    if not _work_later(steps, devices):
+        return steps
+    own = _of_device(devices, trains)
+    if own.confidence == LOW or abs(len(own) - len(steps)) > AS_MANY_WITHIN_SHARE * len(steps):
+        return steps
+    number = steps.number if len(own) == len(steps) else own.number
+    return replace(own, number=number, note=f"{_AHEAD}; {own.note}" if own.note else _AHEAD)
+
+
+def _names_programs(devices: list[DeviceActivity]) -> bool:
+    """Whether a device tells its programs. The CPU client names none, and runs small ones on the calling thread."""
+    return bool(devices) and devices[0].type != "CPU"
+
+
 def _of_calls(
     driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity], recorded: Recorded, trains: Trains
 ) -> Steps:
-    """Steps from calls of jitted functions, or from the device's programs where those say more.
-
-    A TPU names its programs. The CPU client names none, and begins small ones on the thread that calls them.
-    """
+    """Steps from calls of jitted functions, or from the device's programs where those say more."""
     of_device = _of_device(devices, trains, recorded)
-    named = bool(devices) and devices[0].type != "CPU"
-    if named and len(of_device) and of_device.confidence != LOW:
+    if _names_programs(devices) and len(of_device) and of_device.confidence != LOW:
         return of_device
     rows = outermost_calls(driver, vocabulary)
     calls = call_steps(driver, rows, recorded)
@@ -124,7 +153,7 @@ def _of_host(
         return compiled_steps(markers)
     if markers is not None and markers.origin == FROM_CUT:
         return cut_steps(cuts, markers)
-    line = _device_line(devices)
+    line = device_line_steps(devices)
     if line is not None:
         return line
     if enough(calls) and calls is not None:
@@ -133,7 +162,7 @@ def _of_host(
 
 
 def _of_device(devices: list[DeviceActivity], trains: Trains, recorded: Recorded = ALL) -> Steps:
-    line = _device_line(devices)
+    line = device_line_steps(devices)
     if line is not None:
         return line
     found = program_steps(devices, recorded)
@@ -144,22 +173,6 @@ def _of_device(devices: list[DeviceActivity], trains: Trains, recorded: Recorded
 
 def _trusted(steps: Steps | None) -> Steps | None:
     return steps if steps is not None and steps.confidence != LOW else None
-
-
-def _device_line(devices: list[DeviceActivity]) -> Steps | None:
-    """The steps of the device whose steps are the longest: a step has ended where its slowest device has.
-
-    XProf, too, gives each step the time of the device that takes longest for it.
-    """
-    lines = [each for each in devices if len(each.step_start)]
-    if not lines:
-        return None
-    median = [float(np.median(each.step_end - each.step_start)) for each in lines]
-    longest = int(np.argmax(median))
-    device = lines[longest if median[longest] > median[0] * SAME_STEPS else 0]
-    order = np.argsort(device.step_start, kind="stable")
-    start, end = device.step_start[order], device.step_end[order]
-    return tiled(StepSource.DEVICE, HIGH, np.arange(len(start)), start, end)
 
 
 def _optimizer_steps(calls: OptimizerCalls, markers: Markers | None, cuts: Cuts | None) -> Steps:

@@ -13,7 +13,16 @@ from tpuprof.model.steps.repetition import (
     Repetition,
     find_repetition,
 )
-from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, MEDIUM, Steps, StepSource, whole_steps
+from tpuprof.model.steps.table import (
+    COVERS_FROM_SHARE,
+    LOW,
+    MEDIUM,
+    Steps,
+    StepSource,
+    begun_whole,
+    over_the_capture,
+    whole_steps,
+)
 from tpuprof.model.steps.training_calls import Calls, function_of_program
 from tpuprof.units import format_share
 
@@ -28,7 +37,7 @@ NAMELESS = "unknown"
 
 def program_steps(devices: list[DeviceActivity], recorded: Recorded = ALL) -> Steps | None:
     """Steps from the repetition of programs on the first device that ran enough; None without programs."""
-    for device in devices:
+    for device in running_longest(devices):
         if len(device.programs.start) >= MIN_REPEATS:
             order = np.argsort(device.programs.start, kind="stable")
             runs = device.programs
@@ -37,9 +46,16 @@ def program_steps(devices: list[DeviceActivity], recorded: Recorded = ALL) -> St
     return None
 
 
+def running_longest(devices: list[DeviceActivity]) -> list[DeviceActivity]:
+    """The devices that ran programs over the whole capture, as far as any did."""
+    running = [each for each in devices if len(each.programs.start)]
+    covered = [int(each.programs.end.max() - each.programs.start.min()) for each in running]
+    return over_the_capture(running, covered)
+
+
 def runs_of(devices: list[DeviceActivity]) -> Calls | None:
     """What the first device ran that names its programs; None where none does."""
-    device = next((each for each in devices if each.type != "CPU" and len(each.programs.start)), None)
+    device = next((each for each in running_longest(devices) if each.type != "CPU"), None)
     if device is None:
         return None
     runs = device.programs
@@ -124,7 +140,7 @@ def _repeated(
     follows = np.append(found.until[:-1] == found.first[1:], np.False_)
     ends = np.where(follows, np.append(begins[1:], 0), end[rows[found.until - 1]])
     ends = np.maximum(ends, begins)
-    whole = whole_steps(begins, ends, follows)
+    whole = whole_steps(begins, ends, follows) & begun_whole(begins, ends, follows)
     begins, ends = begins[whole], ends[whole]
     first, last = recorded.around(int(begins[0]), int(ends[-1]))
     if recorded.holds(begins, ends, first, last) < COVERS_FROM_SHARE:

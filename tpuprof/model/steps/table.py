@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
 
 from tpuprof.model.intervals import Bool, Int64, Spans, contains
+from tpuprof.model.median import median
 from tpuprof.model.steps.phase import Phase
 from tpuprof.records import record
 
@@ -33,7 +36,7 @@ class StepSource(StrEnum):
     @property
     def host_paced(self) -> bool:
         """Whether an event of the host begins each step; else only the device's own events do."""
-        return self not in (StepSource.PROGRAMS, StepSource.MAIN_PROGRAM, StepSource.NONE)
+        return self not in (StepSource.DEVICE, StepSource.PROGRAMS, StepSource.MAIN_PROGRAM, StepSource.NONE)
 
 
 @record(frozen=True)
@@ -95,13 +98,37 @@ FOLLOWED_FROM = 2
 # Share of the time from the first repetition to the last that steps must cover: of less, training is elsewhere.
 COVERS_FROM_SHARE = 0.5
 
+# Share of the longest time that one device was recorded for, from which another was recorded for the whole capture: a
+# device whose trace buffer is full stops early. A judgement: what is lost at either end is a step or two.
+WHOLE_CAPTURE_FROM_SHARE = 0.9
+_T = TypeVar("_T")
+
+
+def over_the_capture(devices: Sequence[_T], covered: Sequence[int]) -> list[_T]:
+    """The devices that do not stop long before others or begin long after them; `covered` is each one's time (ps)."""
+    most = max(covered, default=0)
+    return [each for each, ps in zip(devices, covered, strict=True) if ps >= WHOLE_CAPTURE_FROM_SHARE * most]
+
 
 def whole_steps(start: Int64, end: Int64, followed: Bool) -> Bool:
     """Which repetitions are whole steps: those that another follows, and others where they are about as long."""
     if followed.sum() < FOLLOWED_FROM:
         return np.ones(len(start), np.bool_)
-    usual = float(np.median((end - start)[followed]))
+    usual = median((end - start)[followed])
     whole: Bool = followed | (end - start >= WHOLE_FROM_SHARE * usual)
+    return whole
+
+
+def begun_whole(start: Int64, end: Int64, followed: Bool) -> Bool:
+    """Which steps of a device did not begin before the capture: all, or all but a first one that is clearly shorter.
+
+    A device's own steps are no shorter at the beginning of a loop. Shorter than every other step that is followed, a
+    first one was cut.
+    """
+    whole = np.ones(len(start), np.bool_)
+    if followed.sum() > FOLLOWED_FROM and followed[0]:
+        length = (end - start)[followed]
+        whole[0] = length[0] >= WHOLE_FROM_SHARE * float(length[1:].min())
     return whole
 
 

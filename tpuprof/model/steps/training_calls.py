@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tpuprof.model.host.recorded import ALL, Recorded
-from tpuprof.model.intervals import Bool, Int64
+from tpuprof.model.intervals import Bool, Int64, distinct
+from tpuprof.model.median import median
 from tpuprof.model.steps.phase import OTHER_CALLS, Phase
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, MEDIUM, Steps, StepSource, whole_steps
@@ -71,7 +72,7 @@ class Calls:
 def calls_of(driver: Track, rows: Int64, recorded: Recorded) -> Calls:
     """Calls in the given rows of a host thread."""
     labels = driver.name_row[rows]
-    functions = {int(label): function_of(driver, int(label)) for label in np.unique(labels)}
+    functions = {int(label): function_of(driver, int(label)) for label in distinct(labels)[0]}
     return Calls(
         labels, driver.start[rows], driver.end[rows], functions, *recorded.extent(driver), recorded=recorded
     )
@@ -86,7 +87,7 @@ def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> 
     """
     if len(calls.functions) < 2 or len(calls.label) < MIN_REPEATS:
         return None
-    labels = np.unique(calls.label).tolist()
+    labels = distinct(calls.label)[0].tolist()
     once = {label for label in labels if _one_in_each(calls.start[calls.label == label], general)}
     if len(once) == len(labels):
         return None  # known without a look into the programs, which takes long
@@ -135,7 +136,7 @@ def _one_in_each(begins: Int64, steps: Steps | None) -> bool:
     if steps is None:
         return False
     inside = np.searchsorted(begins, steps.end, "left") - np.searchsorted(begins, steps.start, "left")
-    return bool(np.median(inside) == 1)
+    return median(inside) == 1
 
 
 def _extra_runs(labels: Int64, chosen: Int64, found: Repetition) -> Int64:

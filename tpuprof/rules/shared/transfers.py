@@ -8,6 +8,8 @@ from tpuprof.units import format_ms
 
 # Transfers listed as evidence (rows).
 SHOWN = 8
+# Why a rule passes where little of what it looks at is communication.
+MOSTLY_LATE = "most of the waits are for the chip that comes last: see barrier-skew"
 _ROLES = {
     PARAMETER_GATHER: "gathers",
     GRADIENT_SCATTER: "scatters the gradient of",
@@ -27,6 +29,11 @@ def exposed_share(rows: list[TransferRow], of: list[TransferRow]) -> float:
     """How much of the exposed time of all these transfers the rows make up (share)."""
     total = sum(row.exposed_ms_per_step for row in of)
     return sum(row.exposed_ms_per_step for row in rows) / total if total else 0.0
+
+
+def late_evidence(share: float, late: float) -> list[Evidence]:
+    """What of waits that take this share of the step is for a chip that comes last: `late` of them (shares)."""
+    return [Evidence("waits for the chip that comes last, in these", share * late, "share")] if late else []
 
 
 def exposed_ops(rows: list[TransferRow]) -> dict[tuple[str, str], float]:

@@ -1,17 +1,19 @@
-"""One chip of a host comes last to the barriers, and the others wait for it.
+"""One chip of a host comes last, and the others wait for it.
 
 ## What it detects
 
-Programs whose chips wait for each other before they begin (`barrier-cores`), where a chip of a host waits much less
-than another: it comes last. Where several wait as little, none is named.
+Programs whose chips wait for each other, before they begin (`barrier-cores`) or in collectives of all chips, where a
+chip of a host waits much less than another: it comes last. Where several wait as little, none is named.
 
 ## Why it costs time
 
-A program with collectives begins when its last chip is there. All others wait for what one chip does in addition.
+A program with collectives begins when its last chip is there, and a collective ends when the last one has come. All
+others wait for what one chip does in addition.
 
 ## Evidence
 
-Each chip of the host with its time in barriers inside steps, per step.
+Each chip of the host with its waits for the others inside steps, per step: its time in barriers, and how much longer
+than the chip that came last it was in each collective.
 
 ## How to fix
 
@@ -25,8 +27,8 @@ sharding), its own uploads, a larger shard. Give such arrays the sharding of the
 
 ## Limits and false positives
 
-The price is a bound: how early the others could begin is not in the trace. Chips of other hosts are the business of
-straggler-host.
+The price is a bound: how early the others could begin is not in the trace. Collectives of some of the chips are not
+looked at, nor those that the trace shows on some chips only. Chips of other hosts are the business of straggler-host.
 
 ## References
 
@@ -35,6 +37,7 @@ straggler-host.
 
 from __future__ import annotations
 
+from tpuprof.report.late_chip import by_host
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.report.sections import ChipWaitRow
 from tpuprof.rules.base import Outcome, Price, failed, not_applicable, not_checked, passed, rule
@@ -53,20 +56,21 @@ from tpuprof.units import format_ms
 def check(signals: Signals) -> Outcome:
     """Fail where, on some host, a chip waits longer than the last one for enough of the step."""
     if not signals.is_tpu:
-        return not_applicable("only TPUs leave barriers in a trace")
+        return not_applicable("only chips of a TPU are compared")
     if signals.chips_per_host < 2:
         return not_applicable("each host has one chip in the trace")
-    rows = [group for group in _by_host(signals.host_pace.chip_waits) if len(group) > 1]
+    rows = [group for group in by_host(signals.host_pace.chip_waits) if len(group) > 1]
     if not rows:
         return not_checked(
-            "the trace has no `barrier-cores` events of several chips, so that its chips cannot be compared"
+            "the trace has neither `barrier-cores` events nor common collectives of several chips, so that its chips "
+            "cannot be compared"
         )
     step_ms, count = signals.step_ms, signals.step_count
     worst = max(rows, key=_spread)
     lag = _spread(worst) / count
-    ordered = sorted(worst, key=lambda row: row.waited_ms_in_steps)
+    ordered = sorted(worst, key=lambda row: row.all_ms_in_steps)
     evidence = [
-        Evidence(f"{row.device} in barriers", row.waited_ms_in_steps / count, "ms per step", host=row.host)
+        Evidence(f"{row.device} waits", row.all_ms_in_steps / count, "ms per step", host=row.host)
         for row in ordered
     ]
     if lag / step_ms < FAILS_FROM_SHARE:
@@ -79,22 +83,15 @@ def check(signals: Signals) -> Outcome:
     )
 
 
-def _by_host(rows: list[ChipWaitRow]) -> list[list[ChipWaitRow]]:
-    groups: dict[str, list[ChipWaitRow]] = {}
-    for row in rows:
-        groups.setdefault(row.host, []).append(row)
-    return list(groups.values())
-
-
 def _spread(rows: list[ChipWaitRow]) -> float:
     """What the chip that waits longest waits longer than the one that waits least, in steps (ms)."""
-    times = [row.waited_ms_in_steps for row in rows]
+    times = [row.all_ms_in_steps for row in rows]
     return max(times) - min(times)
 
 
 def _title(ordered: list[ChipWaitRow], lag: float, count: int, step_ms: float) -> str:
     """One chip is named as the last only where every other one waits enough longer than it."""
-    alone = (ordered[1].waited_ms_in_steps - ordered[0].waited_ms_in_steps) / count
+    alone = (ordered[1].all_ms_in_steps - ordered[0].all_ms_in_steps) / count
     if alone >= FAILS_FROM_SHARE * step_ms:
         return f"{ordered[0].device} comes last: another chip waits {format_ms(lag)} per step longer for it"
     return f"{ordered[-1].device} waits {format_ms(lag)} per step longer than the chips that come last"

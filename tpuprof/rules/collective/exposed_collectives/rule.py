@@ -51,8 +51,9 @@ remains.
 
 ## Limits and false positives
 
-A device that waits for a slower one waits in a collective: see straggler-host. The price takes all exposed time out,
-which is the most that can be gained.
+A device that waits for a slower one waits in a collective. What the chips of a host wait there for the one that comes
+last is left out: see barrier-skew. What hosts wait for a slower host is not: see straggler-host. The price takes all
+exposed time out, which is the most that can be gained.
 
 ## References
 
@@ -67,7 +68,13 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.transfers import exposed_ops, exposed_share, transfer_evidence
+from tpuprof.rules.shared.transfers import (
+    MOSTLY_LATE,
+    exposed_ops,
+    exposed_share,
+    late_evidence,
+    transfer_evidence,
+)
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -82,7 +89,7 @@ MOSTLY = 0.5
     about="waits for communication between chips",
     good="The device hardly waits for communication",
     bad="The device waits for communication",
-    reads=("collectives", "collective_share", "parameter_gathers"),
+    reads=("collectives", "collective_share", "parameter_gathers", "late_chip_share"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where exposed collectives other than parameter gathers take enough of the step."""
@@ -93,10 +100,12 @@ def check(signals: Signals) -> Outcome:
             if signals.collectives
             else "no collective ran in the steps"
         )
-    share = exposed_share(rows, signals.collectives) * signals.collective_share
-    evidence = transfer_evidence(rows)
+    waits = exposed_share(rows, signals.collectives) * signals.collective_share
+    late = signals.late_chip_share
+    share = waits * (1 - late)
+    evidence = [*late_evidence(waits, late), *transfer_evidence(rows)]
     if share < FAILS_FROM_SHARE:
-        return passed(evidence)
+        return passed(evidence, reason=MOSTLY_LATE if waits >= FAILS_FROM_SHARE else "")
     of_all = share / signals.collective_share
     between = exposed_share([row for row in rows if row.across_slices], rows)
     mostly = ", mostly between slices" if between >= MOSTLY else ""

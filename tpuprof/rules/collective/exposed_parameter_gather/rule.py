@@ -60,7 +60,13 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.transfers import exposed_ops, exposed_share, transfer_evidence
+from tpuprof.rules.shared.transfers import (
+    MOSTLY_LATE,
+    exposed_ops,
+    exposed_share,
+    late_evidence,
+    transfer_evidence,
+)
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -81,6 +87,7 @@ HIDDEN_AT_LEAST = 0.5
         "collectives",
         "collective_share",
         "parameter_gathers",
+        "late_chip_share",
         "beside_gathers_share",
         "step_ms",
         "steps",
@@ -91,10 +98,12 @@ def check(signals: Signals) -> Outcome:
     rows = signals.parameter_gathers
     if not rows:
         return not_applicable("no all-gather of a parameter was seen")
-    share = exposed_share(rows, signals.collectives) * signals.collective_share
-    evidence = transfer_evidence(rows)
+    waits = exposed_share(rows, signals.collectives) * signals.collective_share
+    late = signals.late_chip_share
+    share = waits * (1 - late)
+    evidence = [*late_evidence(waits, late), *transfer_evidence(rows)]
     if share < FAILS_FROM_SHARE:
-        return passed(evidence)
+        return passed(evidence, reason=MOSTLY_LATE if waits >= FAILS_FROM_SHARE else "")
     of_all = share / signals.collective_share
     surely = 1.0 if signals.device_type == "CPU" else HIDDEN_AT_LEAST
     most, beside = {part.COLLECTIVE: 1 - of_all}, signals.beside_gathers_share

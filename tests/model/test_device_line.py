@@ -1,0 +1,156 @@
+"""Steps of the device's own line, and devices that the trace shows in a part of the steps only."""
+
+import pytest
+
+from tests.builders import TraceBuilder, op
+from tpuprof.model.steps.table import StepSource
+
+COUNT, LENGTH = 10, 1000
+
+
+def device(trace, index, steps, *, busy=LENGTH, line=True, marker=LENGTH):
+    """Steps of one device, in which it works for `busy` µs."""
+    plane = trace.tpu(index)
+    for number in steps:
+        if line:
+            plane.line("Steps").event(str(number), number * LENGTH, marker)
+        plane.line("XLA Modules").event("f(1)", number * LENGTH, busy)
+        plane.line("XLA Ops").event(**op("fusion.1"), start=number * LENGTH, duration=busy)
+
+
+def test_a_device_whose_record_ends_early_does_not_give_the_steps(read):
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT // 2))
+    device(trace, 1, range(COUNT))
+    assert len(read(trace).steps) == COUNT
+
+
+def test_so_it_is_where_programs_give_the_steps(read):
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT // 2), line=False)
+    device(trace, 1, range(COUNT), line=False)
+    assert len(read(trace).steps) == COUNT
+
+
+def test_time_of_which_a_device_has_no_record_is_not_called_idle(analyze):
+    trace = TraceBuilder()
+    for index in range(3):
+        device(trace, index, range(COUNT))
+    device(trace, 3, range(COUNT // 2))
+    report = analyze(trace)
+    assert report.run_summary.device_busy_share == pytest.approx(1.0)
+    assert report.verdict.sentence.startswith("Device-bound")
+    assert report.environment["device_count"] == 3
+    (note,) = (each for each in report.warnings if "TPU:3" in each)
+    assert "works in 5 of 10 steps" in note
+    assert "other 3 devices" in note
+
+
+def test_a_device_that_works_now_and_then_idles_meanwhile(analyze):
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT))
+    device(trace, 1, [3, 8])
+    report = analyze(trace)
+    assert report.environment["device_count"] == 2
+    assert report.run_summary.device_busy_share == pytest.approx(0.6)
+
+
+def test_a_device_that_ran_before_the_steps_alone_is_no_part_of_the_mean(analyze):
+    trace = TraceBuilder()
+    device(trace, 0, range(1, COUNT))
+    trace.tpu(1).line("XLA Modules").event("init(2)", 0, 100)
+    trace.tpu(2).line("XLA Modules")
+    report = analyze(trace)
+    assert report.run_summary.device_busy_share == pytest.approx(1.0)
+    assert any("2 of 3 x TPU did no work in the captured steps" in each for each in report.warnings)
+
+
+def test_steps_that_the_capture_cut_are_left_out(read):
+    trace = TraceBuilder()
+    line = trace.tpu(0).line("Steps").event("0", 600, 400)
+    line.repeat("1", [1000, 2000, 3000, 4000], 900)
+    line.event("5", 5000, 300)
+    steps = read(trace).steps
+    assert steps.number.tolist() == [1, 2, 3, 4]
+    assert set(steps.wall_ps.tolist()) == {LENGTH * 1_000_000}
+    assert steps.note == "2 steps at the ends of the capture are not whole, and left out"
+
+
+def test_a_first_program_that_the_capture_cut_is_no_step(read):
+    trace = TraceBuilder()
+    line = trace.tpu(0).line("XLA Modules").event("f(1)", 700, 300)
+    line.repeat("f(1)", [1000, 2000, 3000, 4000], 1000)
+    assert len(read(trace).steps) == 4
+
+
+def test_a_step_that_stands_there_twice_is_one(read):
+    trace = TraceBuilder()
+    trace.tpu(0).line("Steps").repeat("1", [0, 0, 1000, 1000, 1200, 2000], 700)
+    steps = read(trace).steps
+    assert steps.start.tolist() == [0, 1_000_000_000, 1_200_000_000, 2_000_000_000]
+    trace = TraceBuilder()
+    line = trace.tpu(0).line("Steps").repeat("1", [0, 0, 1000, 1000, 2000], 900)
+    line.event("part", 1200, 300)
+    assert read(trace).steps.start.tolist() == [0, 1_000_000_000, 2_000_000_000]
+
+
+def test_devices_whose_steps_differ_are_named(read):
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT), marker=600)
+    device(trace, 1, range(COUNT), marker=900)
+    note = read(trace).steps.note
+    assert "900 µs or longer on /device:TPU:1" in note
+    assert "600 µs on /device:TPU:0" in note
+
+
+def ahead(trace, count, length=100, begin=0):
+    """Steps that the host marks, each of which hands a program over."""
+    line = trace.host().line("python")
+    for number in range(count):
+        line.event("train", begin + number * length, length - 5, _r=1, step_num=100 + number)
+        line.event("PjitFunction(f)", begin + number * length + 5, length - 20)
+
+
+@pytest.mark.parametrize("begin", [0, -5000], ids=["runs ahead", "another clock"])
+def test_steps_are_the_devices_where_its_work_lies_outside_of_the_hosts(analyze, begin):
+    trace = TraceBuilder()
+    ahead(trace, COUNT, begin=begin + 5000)
+    for index in (0, 1):
+        device(trace, index, range(5, 5 + COUNT), line=False)
+    report = analyze(trace)
+    assert report.steps.median_ms == pytest.approx(1.0)
+    assert [row.index for row in report.steps.per_step] == [100 + number for number in range(COUNT)]
+    assert "outside of the host's own steps" in report.steps.note
+    assert report.verdict.bound == "device"
+
+
+def test_other_work_of_the_device_leaves_the_hosts_steps_and_is_named(analyze):
+    trace = TraceBuilder()
+    ahead(trace, COUNT, LENGTH)
+    device(trace, 0, range(COUNT), line=False)
+    trace.tpu(0).line("XLA Modules").repeat("evaluate(2)", range(20_000, 60_000, LENGTH), 900)
+    report = analyze(trace)
+    assert (report.steps.method, report.steps.count) == ("step markers", COUNT)
+    assert any("of the devices' work in the capture lies in its steps" in each for each in report.warnings)
+
+
+def test_a_plane_without_ops_and_programs_is_not_called_idle(analyze):
+    trace = TraceBuilder()
+    ahead(trace, COUNT, LENGTH)
+    trace.tpu(0).line("Steps").repeat("1", range(0, COUNT * LENGTH, LENGTH), LENGTH)
+    report = analyze(trace)
+    assert "idles" not in report.verdict.sentence
+    assert "shows neither ops nor programs of a device" in report.verdict.sentence
+    assert any("neither ops nor programs of /device:TPU:0" in each for each in report.warnings)
+
+
+def test_devices_that_are_not_equally_busy_are_named(analyze):
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT))
+    device(trace, 1, range(COUNT), busy=LENGTH // 2)
+    (note,) = analyze(trace).warnings[-2:-1]
+    assert "/device:TPU:1 for 50 % of the steps' time, /device:TPU:0 for 100 %" in note
+
+
+def test_steps_of_the_device_are_not_begun_by_the_host():
+    assert not StepSource.DEVICE.host_paced

@@ -1,0 +1,123 @@
+"""Which devices of a host the trace shows in the captured steps: figures are of those.
+
+A trace buffer that is full stops one chip's record early, and a chip that ran one copy before the steps does not run
+them. Nothing tells such a chip from one that idles, so its time is not called idle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.intervals import Bool, covered
+from tpuprof.model.steps import Steps
+from tpuprof.model.steps.table import COVERS_FROM_SHARE
+from tpuprof.model.verdict_words import NAMED_FROM_SHARE
+from tpuprof.records import record
+from tpuprof.units import counted, format_share
+
+# Share of the steps that lie before a device's first work or behind its last, while others work, from which the trace
+# does not show the device. Less is what a device begins later than others, or ends earlier. A judgement.
+UNSEEN_FROM_SHARE = 0.1
+# ... and at least so many of them (steps).
+UNSEEN_FROM_STEPS = 2
+# Share of the steps between its first and last work in which a device works, from which it takes part in each step and
+# has stopped; in fewer, it works now and then, and idles meanwhile. A judgement: most.
+TAKES_PART_FROM_SHARE = 0.5
+# Devices named one by one (devices).
+NAMED = 4
+
+
+@record(frozen=True)
+class Seen:
+    """The devices that figures are of. `stopped` is what to say of those that work in a part of the steps only.
+
+    `notes` are what else the reader should know of devices.
+    """
+
+    devices: list[DeviceActivity]
+    stopped: list[str]
+    notes: list[str]
+
+
+def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> Seen:
+    """The devices that the trace shows in the steps, all where none would be left; it has so many planes of devices."""
+    blind = [each for each in devices if not len(each.busy.start)]
+    if blind:
+        seen = seen_in_steps([each for each in devices if len(each.busy.start)], planes - len(blind), steps)
+        return replace(seen, notes=[*seen.notes, _of_blind(blind)])
+    if not devices or not len(steps):
+        return Seen(devices, [], [])
+    inside = np.stack([covered(each.busy, steps.start, steps.end) for each in devices])
+    notes = _outside(devices, steps)
+    used = [(device, own) for device, own in zip(devices, inside > 0, strict=True) if own.any()]
+    if not used:
+        return Seen(devices, [], notes)
+    any_works: Bool = np.any(inside > 0, axis=0)
+    whole = [each for each in used if _is_seen(each[1], any_works)] or used
+    stopped = [each for each in used if whole is not used and not _is_seen(each[1], any_works)]
+    idle = max(planes, len(devices)) - len(used)
+    if idle:
+        notes.append(f"{idle} of {idle + len(used)} x {devices[0].type} did no work in the captured steps")
+    told = [_told(stopped, len(whole), len(steps))] if stopped else []
+    kept = [device for device, _ in whole]
+    return Seen(kept, told, [*notes, *_uneven(kept, steps)])
+
+
+def _of_blind(devices: list[DeviceActivity]) -> str:
+    """Of planes that have events, and none that is an op or a program."""
+    named = ", ".join(each.name for each in devices[:NAMED])
+    more = f" and {counted(len(devices) - NAMED, 'more plane')}" if len(devices) > NAMED else ""
+    return f"the trace shows neither ops nor programs of {named}{more}: whether they work is unknown"
+
+
+def _outside(devices: list[DeviceActivity], steps: Steps) -> list[str]:
+    """A sentence where devices do most of their work before the first step or behind the last."""
+    if devices[0].type == "CPU":
+        return []
+    begin, end = steps.start[:1], steps.end[-1:]
+    share = sum(int(covered(each.busy, begin, end)[0]) for each in devices) / sum(
+        each.busy.total for each in devices
+    )
+    if share >= COVERS_FROM_SHARE:
+        return []
+    return [
+        f"{format_share(share)} of the devices' work in the capture lies in its steps: figures are of that"
+    ]
+
+
+def _uneven(devices: list[DeviceActivity], steps: Steps) -> list[str]:
+    """A sentence where one device is busy for clearly less of the steps than another: parts are their mean."""
+    wall = int(steps.wall_ps.sum())
+    if len(devices) < 2 or not wall:
+        return []
+    shares = {each.name: int(covered(each.busy, steps.start, steps.end).sum()) / wall for each in devices}
+    least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])
+    if shares[most] - shares[least] < NAMED_FROM_SHARE:
+        return []
+    return [
+        f"devices are not equally busy: {least} for {format_share(shares[least])} of the steps' time, {most} for "
+        f"{format_share(shares[most])}. What is said of the device is their mean"
+    ]
+
+
+def _is_seen(own: Bool, others: Bool) -> bool:
+    """Whether a device works from the first to the last of the steps in which any does, or idles in between."""
+    at = np.flatnonzero(own)
+    first, last = int(at[0]), int(at[-1]) + 1
+    outside = int(others[:first].sum() + others[last:].sum())
+    few = outside < max(UNSEEN_FROM_SHARE * len(own), UNSEEN_FROM_STEPS)
+    return few or float(own[first:last].mean()) < TAKES_PART_FROM_SHARE
+
+
+def _told(stopped: list[tuple[DeviceActivity, Bool]], kept: int, steps: int) -> str:
+    named = [
+        f"{device.name} works in {int(own.sum())} of {counted(steps, 'step')}" for device, own in stopped
+    ]
+    more = f", and so do {counted(len(named) - NAMED, 'more device')}" if len(named) > NAMED else ""
+    return (
+        f"{', '.join(named[:NAMED])}{more}: whether a device idles in the others, or was not recorded, is unknown. "
+        f"Figures are of the other {counted(kept, 'device')}"
+    )

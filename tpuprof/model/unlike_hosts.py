@@ -1,0 +1,48 @@
+"""Hosts of one run that differ so much that a mean over them describes none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpuprof.model.device.main_program import main_program
+from tpuprof.model.host_run import HostRun
+from tpuprof.model.verdict_words import NAMED_FROM_SHARE
+from tpuprof.units import counted, format_share
+
+# Hosts named one by one (hosts).
+NAMED = 4
+
+
+def unlike_hosts(hosts: Sequence[HostRun]) -> list[str]:
+    """Sentences on hosts whose devices run another program, or are busy for another share of the steps."""
+    seen = [host for host in hosts if host.devices and int(host.steps.wall_ps.sum())]
+    return [*_programs(seen), *_busy(seen)] if len(seen) > 1 else []
+
+
+def _programs(hosts: Sequence[HostRun]) -> list[str]:
+    of: dict[str, list[str]] = {}
+    for host in hosts:
+        of.setdefault(main_program(host.devices), []).append(host.name)
+    of.pop("", None)
+    if len(of) < 2:
+        return []
+    groups = sorted(of.items(), key=lambda each: -len(each[1]))
+    said = "; ".join(f"{name} on {_named(names)}" for name, names in groups[:NAMED])
+    more = f"; and {counted(len(of) - NAMED, 'more program')}" if len(of) > NAMED else ""
+    return [f"hosts run different programs: {said}{more}. Figures are the mean of all hosts"]
+
+
+def _busy(hosts: Sequence[HostRun]) -> list[str]:
+    shares = {host.name: int(host.breakdown.busy.sum()) / int(host.steps.wall_ps.sum()) for host in hosts}
+    least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])
+    if shares[most] - shares[least] < NAMED_FROM_SHARE:
+        return []
+    return [
+        f"devices are not equally busy: those of {least} for {format_share(shares[least])} of the steps' time, those "
+        f"of {most} for {format_share(shares[most])}. What is said of the device is the mean of all hosts"
+    ]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
