@@ -10,6 +10,7 @@ import pytest
 
 from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.capture.interim import UNENDED
 
 pytest.importorskip("jax")
 
@@ -20,6 +21,15 @@ import jax, jax.numpy as jnp, time
 def update(w, x):
     return w * 0.999, jnp.sin(x @ w).sum()
 w, x = jnp.ones((128, 128)), jnp.ones((128, 128))
+"""
+# Trains until its recording by the clock is over and looked at, and is killed.
+KILLED = """
+end = time.time() + 5
+while time.time() < end:
+    w, loss = update(w, x)
+    float(loss)
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 
@@ -145,6 +155,29 @@ thread.join()
     before = telemetry(tmp_path / "run")[0]
     assert not before["captured"] and sum(each["seconds"] for each in before["compiles"]) > 0
     assert "truncated-trace" not in [each.rule for each in report.findings if each.status == "failed"]
+
+
+def test_a_recording_by_the_clock_outlives_a_program_that_is_killed(tmp_path):
+    """It was written at the program's end alone: one that ran out of memory after hours left nothing."""
+    script = tmp_path / "train.py"
+    script.write_text(f"{HEAD}import os, signal{KILLED}")
+    done = scripts.capture(tmp_path / "run", sys.executable, script, env={**os.environ, **ENVIRONMENT})
+    assert (
+        done.returncode,
+        "SIGKILL ended the program; what was captured by then is kept" in done.stderr,
+    ) == (137, True)
+    report = analyze_run(tmp_path / "run")
+    assert report.steps.count > 8
+    assert [note for note in report.warnings if UNENDED in note]
+
+
+def test_a_recording_by_the_clock_is_in_the_folder_once(tmp_path):
+    report, _ = captured(tmp_path, KILLED.partition("os.kill")[0])
+    assert report.steps.count > 8
+    assert not [note for note in report.warnings if UNENDED in note]
+    files = [path.name.partition(".")[0] for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert sorted(files).count("telemetry") == files.count("run") == 1
+    assert len(list((tmp_path / "run").rglob("*.xplane.pb"))) == 1
 
 
 def test_a_program_that_trains_for_less_than_a_second_is_captured_without_its_evaluations(tmp_path):

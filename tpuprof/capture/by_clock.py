@@ -39,6 +39,9 @@ class Followed(Protocol):
     def guarded(self, what: str, action: Callable[[], bool]) -> bool:
         """Do it while no step is turned; False where it fails."""
 
+    def keep_so_far(self) -> None:
+        """Write the recording that counts so far. Raises nothing."""
+
 
 class ByClock:
     """Begins and ends recordings from the pacer's thread; `newest` is the profile of the last. Nothing of it raises."""
@@ -109,6 +112,10 @@ class ByClock:
         """End a recording by the clock that still runs, in which a compile came after so long."""
         end = partial(self._recorder.controller.drop_by_clock, quiet_seconds)
         self._recorder.guarded("dropping a recording by the clock", end)
+
+    def keep(self) -> None:
+        """Write what was recorded: the program may be killed before its end."""
+        self._recorder.keep_so_far()
 
     def empty(self) -> bool:
         """Whether the recording that ended shows no step: what is recorded next counts instead."""

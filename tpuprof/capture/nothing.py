@@ -125,6 +125,12 @@ def _too_few(steps: int, calls: int, warmup: int) -> tuple[Code, str, str]:
 
 def _no_steps(processes: list[crumbs.Process]) -> tuple[Code, str, str]:
     imported = {name for each in processes for name in each.all(crumbs.IMPORTED)}
+    if imported and any(each.all(crumbs.CAPTURED) for each in processes):
+        return (
+            Code.CAPTURE_NO_STEPS,
+            f"{sorted(imported)[0]} was recorded by the clock, but the program ended before the recording was written",
+            "Let the program end by itself: one that leaves by os._exit or is killed writes nothing at its end.",
+        )
     if "torch_xla" in imported and any(each.count(crumbs.GRAPHS) for each in processes):
         return (
             Code.CAPTURE_NO_STEPS,
@@ -149,11 +155,6 @@ def _no_steps(processes: list[crumbs.Process]) -> tuple[Code, str, str]:
 def _without_steps(processes: list[crumbs.Process], framework: str) -> tuple[str, str]:
     """How far a program came that no step was seen of, where torch_xla is not what it trains with."""
     hint = "Mark steps with tpuprof.step(i), and train for more of them."
-    if any(each.all(crumbs.CAPTURED) for each in processes):
-        return (
-            f"{framework} was recorded by the clock, but the program ended before the recording was written",
-            "Let the program end by itself: one that leaves by os._exit or is killed writes nothing.",
-        )
     if any(each.count(crumbs.GRAPHS) for each in processes):
         return (
             f"{framework} compiled programs, but no training step was seen, and the program ended before a time "

@@ -83,6 +83,9 @@ class Paced(Protocol):
     def drop(self, quiet_seconds: float) -> None:
         """Stop recording, unless steps have taken over: a compile came after so long, and little of it is kept."""
 
+    def keep(self) -> None:
+        """Write what was recorded, although the program goes on."""
+
     def empty(self) -> bool:
         """Whether the recording shows no step."""
 
@@ -293,6 +296,9 @@ class Pacer:
             if self._paced.marked():
                 return
             if self._paced.awake() and self._recorded():
+                # At the program's end it is written anyway.
+                if not self._halt.is_set():
+                    self._paced.keep()
                 return
 
     def _recorded(self) -> bool:

@@ -19,11 +19,12 @@ from tpuprof.capture.by_clock import ByClock
 from tpuprof.capture.controller import Controller, Phase, Plan, Recording
 from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.followed_thread import FollowedThread
+from tpuprof.capture.interim import Interim
 from tpuprof.capture.ir_debug import IrDebug, notes_on_tracing
 from tpuprof.capture.open_step import OpenStep
 from tpuprof.capture.pacer import Pacer
 from tpuprof.capture.prefetched import Prefetched
-from tpuprof.capture.recordings import Recordings
+from tpuprof.capture.recordings import Recorded, Recordings
 from tpuprof.capture.step_source import BestSource, StepSource
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.capture.terminate import end_after_writing
@@ -84,6 +85,7 @@ class Recorder:
         self.notes: list[str] = []
         self.overhead_ns = {"waiting": 0, "capturing": 0, "done": 0}
         self._recordings = Recordings(backend, extension, self.telemetry, self._note_once)
+        self._interim = Interim(run, self.telemetry, listed_as)
         self._backend = backend
         backend.give_way_by(self.give_way)
         self._report = report or (lambda _: None)
@@ -411,6 +413,29 @@ class Recorder:
         if self.profile is not None:
             self._report(f"writing the capture took {format_ms((time.perf_counter() - began) * MS_PER_S)}")
 
+    def keep_so_far(self) -> None:
+        """Write the recording by the clock that counts so far; called by the pacer when it is done."""
+        with self._lock:
+            try:
+                kept = self._recordings.that(self.controller.kept())
+                if kept is None or kept.profile is None or self._placed or not kept.recording.by_clock:
+                    return
+                self.name = self.name or run_writer.session_name()
+                self._interim.write(self.name, kept.profile, self._facts(self.name, kept), self.notes)
+            except Exception as error:
+                note_failure("keeping a recording", error)
+
+    def _facts(self, name: str, kept: Recorded | None) -> dict[str, Any]:
+        return capture_facts(
+            name,
+            self.controller,
+            kept,
+            backend=type(self._backend).__name__,
+            ir_debug=self._ir_debug,
+            source_lines=self._source_lines,
+            overhead_ns=self.overhead_ns,
+        )
+
     def _disarm(self) -> None:
         STATE.armed = False
         self._library_calls.stop()
@@ -438,20 +463,13 @@ class Recorder:
 
     def _write(self) -> None:
         self._placed = True
+        self._interim.remove()
         if not self.controller.plan.steps:
             run_writer.write_telemetry(self.run, f"timed-{os.getpid()}", 0, self.telemetry.records)
         if self.profile is not None:
             # Without a profile there is nothing to describe, and the folder may hold an older capture.
             name = self.name or run_writer.session_name()
-            facts = capture_facts(
-                name,
-                self.controller,
-                self._recordings.kept,
-                backend=type(self._backend).__name__,
-                ir_debug=self._ir_debug,
-                source_lines=self._source_lines,
-                overhead_ns=self.overhead_ns,
-            )
+            facts = self._facts(name, self._recordings.kept)
             calls = self._library_calls.rows()
             label = write_run(
                 self.run, name, self.profile, self.telemetry, facts, self.notes, calls, self._listed_as

@@ -100,6 +100,12 @@ class Recordings:
         """What the newest left, None where there is none."""
         return self._all[-1].profile if self._all else None
 
+    def that(self, recording: Recording | None) -> Recorded | None:
+        """What was recorded in a recording, None where there is none."""
+        return next(
+            (each for each in self._all if recording is not None and each.recording is recording), None
+        )
+
     def remove_events(self) -> None:
         """Put back what was wrapped."""
         jax_calls.remove()

@@ -1,0 +1,67 @@
+"""Keeps a recording by the clock in the run folder while the program goes on.
+
+Steps may still be seen, and would count instead, so what is captured is written at the program's end. A program that is
+killed before (for its memory, or by a scheduler) would leave nothing, and nobody could look at it meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+from typing import Any
+
+from tpuprof.capture import dynamo, environment, run_writer
+from tpuprof.capture.telemetry import Telemetry
+from tpuprof.instrument.state import STATE, pass_on
+from tpuprof.run_folder import PROFILE_SUFFIX
+
+# What an analysis says of a run that holds no more than this.
+UNENDED = "the program had not ended when this was written, or was killed: what it did after the recording is unknown"
+
+
+class Interim:
+    """What is written of one process so far: its profile, its description, and what compiled before the recording."""
+
+    def __init__(self, run: Path, telemetry: Telemetry, listed_as: str = "") -> None:
+        self._run = run
+        self._telemetry = telemetry
+        self._listed_as = listed_as
+        self._files: list[Path] = []
+
+    def write(self, name: str, profile: Path, capture: dict[str, Any], notes: list[str]) -> None:
+        """Write a capture's profile and facts, once; the profile stays where it is, too. Raises `OSError`."""
+        if self._files:
+            return
+        host = socket.gethostname() or "localhost"
+        rank, processes = environment.process_place()
+        info = environment.describe(host, rank, processes)
+        label = run_writer.host_label(host, rank, processes)
+        placed = run_writer.place_profile(self._run, name, label, _another(profile), self._listed_as)
+        self._files.append(placed)
+        if self._listed_as:
+            info["listed_as"] = self._listed_as
+        info["profile"] = str(placed.relative_to(self._run))
+        info["capture"] = capture
+        info["dynamo"] = dynamo.notes()
+        info["warnings"] = [*notes, UNENDED, *dynamo.warnings(info["dynamo"]), *STATE.notes]
+        label = placed.name.removesuffix(PROFILE_SUFFIX)
+        self._files.append(run_writer.write_telemetry(self._run, label, rank, self._telemetry.records))
+        self._files.append(run_writer.write_run_info(self._run, info))
+
+    def remove(self) -> None:
+        """Remove it: what counts is written in its place."""
+        while self._files:
+            self._files.pop().unlink(missing_ok=True)
+
+
+def _another(profile: Path) -> Path:
+    """The same file under another name, which can be moved away."""
+    other = profile.with_name(f"{profile.name}.interim")
+    try:
+        os.link(profile, other)
+    except OSError as error:  # the file system has no links
+        pass_on(error)
+        shutil.copyfile(profile, other)
+    return other
