@@ -14,10 +14,11 @@ OPS = 4 * MS
 TASKS = 10
 
 
-def training(waits, *, handing_over=1 * MS, compiling=0, tail=0):
+def training(waits, *, handing_over=1 * MS, compiling=0, tail=0, call=5):
     """Steps of 4 ms of ops; step k then waits `waits[k]` ms in a read, and handing over takes a while of each step.
 
-    `compiling` and `tail` are how long of each wait (ms) a compile, or handing over programs, goes on.
+    `compiling` and `tail` are how long of each wait (ms) a compile, or handing over programs, goes on; each call
+    of that lasts `call` ms.
     """
     trace = TraceBuilder()
     main, run = (trace.host().line(name) for name in ("python", "python "))
@@ -37,8 +38,8 @@ def training(waits, *, handing_over=1 * MS, compiling=0, tail=0):
             if compiling:
                 name = "PjRtCApiClient::CompileAndLoad(tt_jit_linear)"
                 compiler.event(name, at + OPS + 20 + read - compiling * MS, compiling * MS)
-            if tail:
-                run.event("ExecutionTask::Run", at + OPS + 20 + read - tail * MS, tail * MS)
+            for begin in range(0, tail * MS, call * MS):
+                run.event("ExecutionTask::Run", at + OPS + 20 + read - tail * MS + begin, call * MS)
         at += OPS + read + 100
     return trace
 
@@ -93,6 +94,10 @@ def test_short_waits_prove_no_work(report):
     found = report(training([9.9] * 8))
     assert found.verdict.bound == "sync"
     assert reads(found).savings.high == pytest.approx(9.9, abs=0.2)
+
+
+def test_a_call_that_hands_over_for_long_waits_for_the_device(report):
+    assert report(training(RARE, tail=90, call=30)).verdict.bound == "device"
 
 
 @pytest.mark.parametrize(("other", "bound"), [("compiling", "compile"), ("tail", "dispatch")])

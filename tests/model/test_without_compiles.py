@@ -57,3 +57,8 @@ def test_too_few_steps_without_a_compile_say_nothing_of_the_others(tmp_path, qui
     rest = without_compiles(hosts, mean_step(hosts)[0])
     assert (rest.parts.get("tracing", 0.0) > 1.0) is stays
     assert rest.parts.get("compile", 0.0) == pytest.approx(0.0)
+
+
+def test_a_capture_in_which_no_step_was_found_has_no_second_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr("tpuprof.analysis.sections.verdict.is_whole_capture", lambda steps: True)
+    assert not if_none_returns(trace_of(tmp_path, (3, 7, 9), (3, 7, 9)))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.report import reports
-from tpuprof.report.labels import nothing_failed, read_times, reads_title
+from tpuprof.report.labels import nothing_failed, of_the_capture, read_times, reads_title
 from tpuprof.report.schema import HostReadRow, Verdict
 
 
@@ -60,3 +60,14 @@ def test_a_wait_that_reads_nothing_is_called_no_read(calls, title):
 def test_samples_see_one_read_of_an_array_in_a_step_and_there_may_be_more(call, framework, times):
     report = SimpleNamespace(environment={"framework": framework})
     assert read_times(HostReadRow(call, "train.py:1", 3, 1.0), report) == times
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2 compiles in 1 step take 98 % of the time", "2 compiles in the capture take 98 % of the time"),
+        ("without any a step would take 14.0 s at least", "without any it would take 14.0 s at least"),
+    ],
+)
+def test_a_capture_without_steps_is_called_no_step(text, said):
+    assert of_the_capture(text) == said

@@ -9,13 +9,14 @@ from tpuprof.report.sections import RunSummary
 from tpuprof.report.step_times import AHEAD_BELOW, runs_ahead, step_times, step_to_compare
 
 
-def report(median, mean=10.0, busy=1.0):
+def report(median, mean=10.0, busy=1.0, verdict=("sync", 1.0)):
     outlier = SimpleNamespace(
         step=49, wall_ms=280.0, excess_ms=276.0, reasons={"compute": 270.0}, earlier_ms=0.0
     )
     return SimpleNamespace(
         steps=SimpleNamespace(median_ms=median, p95_ms=2 * median),
         run_summary=RunSummary(busy, mean),
+        verdict=SimpleNamespace(bound=verdict[0], share=verdict[1]),
         steadiness=SimpleNamespace(outliers=[outlier]),
     )
 
@@ -32,6 +33,13 @@ def report(median, mean=10.0, busy=1.0):
 )
 def test_from_when_on_the_host_is_ahead(median, busy, ahead):
     assert runs_ahead(report(median, busy=busy)) is ahead
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ahead"), [(("device", 0.9), True), (("device", 0.8), False), (("sync", 0.9), False)]
+)
+def test_a_device_that_the_trace_does_not_show_works_as_long_as_the_verdict_says(verdict, ahead):
+    assert runs_ahead(report(10 * AHEAD_BELOW * 0.85, busy=None, verdict=verdict)) is ahead
 
 
 def test_what_slow_steps_are_compared_with():

@@ -60,7 +60,7 @@ def _works_on(load: StepTimes, why: Decisions) -> bool:
 
     Where few steps read, what they wait for was handed over in all of them: the same share as of a device that is seen.
     """
-    worked = max(load.unfinished, load.feeding)
+    worked = _work_before(load)
     if load.seen or not worked:
         return False
     often = _reads_often(load, why, "the host runs ahead of the device, and waits for all of it at once")
@@ -77,8 +77,13 @@ def _works_on(load: StepTimes, why: Decisions) -> bool:
 def _of_unfinished(load: StepTimes) -> Bound:
     """The bound where reads wait for work that takes nearly all of the step: the device, or handing programs over."""
     word = "device" if load.unfinished >= load.feeding else "dispatch"
-    ms = max(load.unfinished, load.feeding)
+    ms = _work_before(load) if word == "device" else load.feeding
     return Bound(word, ms / load.wall, ms)
+
+
+def _work_before(load: StepTimes) -> float:
+    """What takes as long without reads: the device's work, and handing programs to it, neither of which is in both."""
+    return min(load.unfinished + load.feeding, load.wall)
 
 
 def _cuts_of_reads(load: StepTimes, word: str, ms: float, why: Decisions) -> Bound | None:

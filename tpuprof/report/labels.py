@@ -39,6 +39,8 @@ _OF_STEPS = (
     (" of each step", " of the whole capture"),
     ("per step", "in the whole capture"),
     ("a step's time", "the time"),
+    ("a step would take", "it would take"),
+    (" in 1 step ", " in the capture "),
 )
 # How a price is known, by its method.
 _METHODS = {

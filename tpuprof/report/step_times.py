@@ -17,9 +17,13 @@ AHEAD_BELOW = 0.5
 def runs_ahead(report: Report) -> bool:
     """Whether typical steps end long before the device can have done their work; a few then wait for all of it."""
     median, summary = report.steps.median_ms, report.run_summary
-    if median is None or summary.mean_step_ms is None or summary.device_busy_share is None:
+    busy = summary.device_busy_share
+    if busy is None and report.verdict.bound == "device":
+        # The trace does not show the device: what reads wait for does.
+        busy = report.verdict.share
+    if median is None or summary.mean_step_ms is None or busy is None:
         return False
-    return median < AHEAD_BELOW * summary.device_busy_share * summary.mean_step_ms
+    return median < AHEAD_BELOW * busy * summary.mean_step_ms
 
 
 def step_to_compare(report: Report) -> tuple[str, float | None]:

@@ -291,6 +291,9 @@ def _if_no_compile_returns(
         return COMPILES_ENDED.format(compiling=found.compiling_steps, steps=counted(found.steps, "step"))
     if history.returns != Returns.UNKNOWN.value:
         return ""
+    unknown = " It is unknown whether compiles come again."
+    if any(is_whole_capture(host.steps) for host in hosts):
+        return unknown  # what is left of a capture without steps is no step
     rest = without_compiles(hosts, times)
     other = sentence(bound_of(rest), rest, hidden).removesuffix(UNSEEN)
-    return f" It is unknown whether compiles come again. If not: {other}"
+    return f"{unknown} If not: {other}"

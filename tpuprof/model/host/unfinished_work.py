@@ -19,6 +19,9 @@ NUMBER_READ = "number_read"
 # plugin where no work is left, and some milliseconds where other programs have the CPUs. A judgement, high on purpose:
 # what is below it proves no work.
 NUMBER_TAKES_PS = 10_000_000_000
+# What handing one program over takes at most, while the device takes it (ps). It took 0.01 to 3.4 ms on the CPU plugin;
+# calls of 25 to 280 ms there waited for the program before, or ran their own. A judgement.
+HANDS_OVER_PS = 5_000_000_000
 # Share of what is handed over, to which steps hold next to nothing of it (share): their own time says nothing of how
 # long a step takes then. A judgement.
 ELSEWHERE_TO_SHARE = 0.1
@@ -30,7 +33,7 @@ def unfinished_work(
     """By step: how long the device worked at least, and how long programs were handed over to it (ps).
 
     Zeros where no read waits long enough to tell. The time in which a program is handed over while a read waits is not
-    the device's. Compiles count for neither.
+    the device's, unless the call takes so long that it waits for the device itself. Compiles count for neither.
     """
     nothing = np.zeros(len(steps), np.int64)
     if driver is None or not vocabulary.eager or not len(steps):
@@ -39,7 +42,7 @@ def unfinished_work(
     waits = subtract(_beyond(reads, NUMBER_TAKES_PS), compiling)
     if not len(waits.start):
         return nothing, nothing
-    handing = subtract(_handing_over(host, driver, vocabulary), compiling)
+    handing = subtract(_handing_over(host, driver, vocabulary, HANDS_OVER_PS), compiling)
     device = covered(subtract(waits, intersect(waits, handing)), steps.start, steps.end)
     return device, covered(handing, steps.start, steps.end)
 
@@ -81,11 +84,19 @@ def _beyond(spans: Spans, ps: int) -> Spans:
     return Spans(spans.start[longer] + ps, spans.end[longer])
 
 
-def _handing_over(host: Host, driver: Track, vocabulary: Vocabulary) -> Spans:
+def _handing_over(host: Host, driver: Track, vocabulary: Vocabulary, at_most: int | None = None) -> Spans:
+    """When other threads hand programs over; `at_most` is what counts of each call (ps)."""
     rows = by_plane(host.threads, lambda plane: vocabulary.handed_over.rows(plane.events.names))
     chosen = [
         (track, np.isin(track.name_row, rows[id(track.plane)]))
         for track in host.threads
         if track is not driver
     ]
-    return merge(*(union(track.start[each], track.end[each]) for track, each in chosen))
+    ends = [
+        (
+            track.start[each],
+            track.end[each] if at_most is None else np.minimum(track.end[each], track.start[each] + at_most),
+        )
+        for track, each in chosen
+    ]
+    return merge(*(union(start, end) for start, end in ends))
