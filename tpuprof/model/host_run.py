@@ -134,8 +134,10 @@ class HostRun:
     # What it counted after the capture, where the run folder has it.
     after: AfterCapture | None = None
     slice_messages: list[SliceMessages] = field(default_factory=list)
-    # What the reader should know of devices: those without work in the steps, or with less than others.
-    device_notes: list[str] = field(default_factory=list)
+    # What the reader should know beside what is missing: devices without work in the steps, a tracer that slows it.
+    notes: list[str] = field(default_factory=list)
+    # Whether the trace has planes of devices, and shows no work of any.
+    blind: bool = False
 
 
 def read_host_run(
@@ -185,7 +187,11 @@ def _analyzed(
     activity = without_idle_waits(with_lock_after_waits(activity, driver, busy), busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
-    fields = {"device_notes": seen.notes, **_of_devices(devices, steps, protos, parameter_names)}
+    fields = {
+        "notes": [*seen.notes, *tracer_note(driver, words)],
+        "blind": seen.blind,
+        **_of_devices(devices, steps, protos, parameter_names),
+    }
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()
@@ -193,7 +199,6 @@ def _analyzed(
         unfinished, feeding = unfinished_work(host, driver, words, steps, activity.compiling)
         breakdown = replace(breakdown, unfinished=unfinished, feeding=feeding)
     doubts = [*warnings_of(threads), *seen.stopped, *lacking_work(steps, devices)]
-    doubts += tracer_note(driver, words)
     doubts += unseen_compiles(compiles, history.records) if words.eager and not devices else []
     return HostRun(
         name=name,
