@@ -42,10 +42,10 @@ def test_functions_of_jax_are_on_the_way_to_a_call(analyze):
     assert analyze(loop("$pjit.py:300 _infer_params")).verdict.bound == "dispatch"
 
 
-def test_of_a_file_that_may_be_jaxs_or_the_users_nothing_is_said(analyze):
+def test_of_a_file_that_may_be_jaxs_or_the_users_the_name_alone_is_said(analyze):
     report = analyze(loop("$util.py:3 work"))
     assert report.verdict.bound == "unknown"
-    assert "util.py" not in report.verdict.sentence
+    assert "inside 'util.py:3 work' on the training thread" in report.verdict.sentence
 
 
 def test_a_users_function_around_it_is_no_reason_to_name_it(analyze):

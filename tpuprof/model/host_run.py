@@ -60,6 +60,7 @@ from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work, work_is_elsewhere
+from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Spans, merge
@@ -136,6 +137,8 @@ class HostRun:
     slice_messages: list[SliceMessages] = field(default_factory=list)
     # What the reader should know beside what is missing: devices without work in the steps, a tracer that slows it.
     notes: list[str] = field(default_factory=list)
+    # What the training thread is inside while the device idles for no known cause.
+    unnamed: Unnamed | None = None
     # Whether the trace has planes of devices, and shows no work of any.
     blind: bool = False
 
@@ -327,6 +330,7 @@ def _of_host(
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
         "eager": eager_dispatch(host, driver, words, steps),
         "copied_again": again_share(driver, activity, steps),
+        "unnamed": unnamed_time(driver, activity, steps, devices),
         "handing_over": handing_over(host, words, activity, steps, devices) if driver else None,
         "unexplained_reads_ps": unexplained_reads(driver, words, steps),
         "gpus": count_gpus(host.gpus, [] if host.devices else devices),
