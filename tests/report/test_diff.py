@@ -16,7 +16,7 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.cli.main import app
 from tpuprof.compare.comparability import Weight
 from tpuprof.compare.decision import Outcome
-from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, counts_from, diff
+from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, counts_from, diff, signed_share
 from tpuprof.compare.text import render, render_markdown
 from tpuprof.report.labels import HELD_UP_ELSEWHERE
 
@@ -221,6 +221,11 @@ def test_ops_are_matched_across_programs_and_numbers():
     (row,) = diff(base, dataclasses.replace(base, ops=slower)).ops
     assert (row.op, row.where) == ("dot", "layers.0")
     assert row.candidate_ms == pytest.approx(3 * row.base_ms)
+
+
+@pytest.mark.parametrize(("share", "said"), [(9.9, "+990 %"), (10.1, ""), (-0.5, "−50 %"), (None, "")])
+def test_a_change_relative_to_next_to_nothing_has_no_percentage(share, said):
+    assert signed_share(share) == said
 
 
 def test_ops_outside_of_steps_are_no_change_of_a_step():

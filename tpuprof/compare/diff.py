@@ -28,6 +28,8 @@ MIN_CHANGE = 0.05
 # benchmarks/same_script_diffs.py: the slowest of 11 runs of one script on two idle virtual cores took 58 % longer than
 # the fastest. With rivals, their part counts where it is more, see `slowed_down` and docs/diff.md (share).
 MIN_CHANGE_CPU = 0.60
+# Above this many times what there was, a change is a time alone: relative to next to nothing it tells nothing (ratio).
+MOST_RATIO = 10.0
 # A part of the breakdown counts as changed from this share of the step on (share of the base's mean step).
 MIN_PART_CHANGE = 0.02
 # An op counts as changed from this share of the step on (share of the base's mean step).
@@ -265,8 +267,8 @@ def signed_ms(ms: float) -> str:
 
 
 def signed_share(share: float | None) -> str:
-    """A relative change with its sign, empty where there is none."""
-    if share is None:
+    """A relative change with its sign, empty where there is none, or where there was next to nothing before."""
+    if share is None or share > MOST_RATIO:
         return ""
     return f"{'+' if share > 0 else '−' if share < 0 else ''}{format_share(abs(share))}"
 
