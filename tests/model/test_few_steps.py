@@ -46,6 +46,14 @@ def test_two_executions_of_the_main_program_are_two_steps_of_low_confidence(anal
     assert report.collectives[0].exposed_ms_per_step == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize(("recorded", "told"), [(7000, True), (6000, False)])
+def test_steps_that_are_a_small_part_of_the_recorded_time_are_said_to_be_that(analyze, recorded, told):
+    trace = twice()
+    trace.host().line("python").event("PjitFunction(step)", 0, 5).event("wait", recorded - 10, 10)
+    note = analyze(trace).steps.note
+    assert note.endswith("That is 44 % of the time that the training thread was recorded for") is told
+
+
 @pytest.mark.parametrize(
     ("share", "method"), [(MAIN_FROM_SHARE - 0.01, WHOLE_CAPTURE), (MAIN_FROM_SHARE + 0.01, MAIN_PROGRAM)]
 )

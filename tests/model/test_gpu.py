@@ -286,7 +286,6 @@ def test_a_long_pause_between_ops_is_not_dispatch(tmp_path, pause, rest, traced)
     trace.events = [each for each in trace.events if traced or each["cat"] != "python_function"]
     report = trace.report(tmp_path)
     parts = report.breakdown
-    assert any("traced 1 call of Python" in each for each in report.warnings) is traced
     found = parts["host:python" if traced else "unknown"].ms_per_step if rest else 0.0
     assert found == pytest.approx(rest, abs=0.03)
 

@@ -24,6 +24,7 @@ from tpuprof.model.barriers import Barriers
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
+from tpuprof.model.host.unnamed import Unnamed
 from tpuprof.pod import pack, squeeze
 from tpuprof.pod.analyze import POD_FROM, analyze_pod, sampled, what_is_missed
 from tpuprof.pod.execute import summarise_all
@@ -443,6 +444,8 @@ def test_what_the_verdict_says_of_a_host_comes_back_as_it_was(packed):
         HandingOver(9, 5, "an event", 4),
         EagerOps(700.0, True),
         12,
+        Unnamed(8, "another event", 7),
+        True,
     )
     found = from_bytes(packed["h0"])
     assert found.told == Told()

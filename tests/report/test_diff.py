@@ -16,8 +16,9 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.cli.main import app
 from tpuprof.compare.comparability import Weight
 from tpuprof.compare.decision import Outcome
-from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, counts_from, diff
+from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, counts_from, diff, signed_share
 from tpuprof.compare.text import render, render_markdown
+from tpuprof.report.labels import HELD_UP_ELSEWHERE
 
 
 def walls(mean, seed=0, count=12, spread=0.01):
@@ -98,6 +99,8 @@ def test_new_changed_and_unchecked_findings():
     assert only([failed], [reports.finding(severity=0.1)]) == ["changed"]
     assert only([failed], [reports.finding(status="unavailable")]) == ["gone, but not checked"]
     assert only([failed], []) == ["gone, but not checked"]
+    hidden = reports.finding(status="passed", reason=f"it gains little: {HELD_UP_ELSEWHERE}")
+    assert only([failed], [hidden]) == ["gone, but only hidden"]
 
 
 def test_one_compile_where_there_was_none_is_worse_and_the_other_way_better():
@@ -218,6 +221,18 @@ def test_ops_are_matched_across_programs_and_numbers():
     (row,) = diff(base, dataclasses.replace(base, ops=slower)).ops
     assert (row.op, row.where) == ("dot", "layers.0")
     assert row.candidate_ms == pytest.approx(3 * row.base_ms)
+
+
+@pytest.mark.parametrize(("share", "said"), [(9.9, "+990 %"), (10.1, ""), (-0.5, "−50 %"), (None, "")])
+def test_a_change_relative_to_next_to_nothing_has_no_percentage(share, said):
+    assert signed_share(share) == said
+
+
+def test_ops_outside_of_steps_are_no_change_of_a_step():
+    base = report(10, 1)
+    inside = [dataclasses.replace(op, self_ms_per_step=1.0) for op in base.ops]
+    more = [dataclasses.replace(op, self_ms=op.self_ms * 3) for op in inside]
+    assert diff(dataclasses.replace(base, ops=inside), dataclasses.replace(base, ops=more)).ops == []
 
 
 def busy(made, share):

@@ -23,7 +23,7 @@ def run_warnings(run: Run) -> list[str]:
                 *stretched(host.steps.wall_ps, _compiling(host), host.after),
             )
         ]
-        notes += [f"{host.name}: {note}" for note in host.device_notes]
+        notes += [f"{host.name}: {note}" for note in host.notes]
         if host.gpus is not None and host.gpus.text:
             notes.append(f"{host.name}: {host.gpus.text}")
         elif not host.devices:

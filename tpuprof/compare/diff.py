@@ -13,6 +13,7 @@ from tpuprof.compare import predicted as diff_predicted
 from tpuprof.compare.comparability import Unlike, Weight, slowed_down, unlike
 from tpuprof.compare.decision import COMPILES, STEPS, CompileChange, Decision, Outcome, decide, large_enough
 from tpuprof.compare.noise import Change, Floats, compare, means, medians, percentiles_95, two_by_two
+from tpuprof.report.labels import HELD_UP_ELSEWHERE
 from tpuprof.units import format_ms, format_share
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ MIN_CHANGE = 0.05
 # benchmarks/same_script_diffs.py: the slowest of 11 runs of one script on two idle virtual cores took 58 % longer than
 # the fastest. With rivals, their part counts where it is more, see `slowed_down` and docs/diff.md (share).
 MIN_CHANGE_CPU = 0.60
+# Above this many times what there was, a change is a time alone: relative to next to nothing it tells nothing (ratio).
+MOST_RATIO = 10.0
 # A part of the breakdown counts as changed from this share of the step on (share of the base's mean step).
 MIN_PART_CHANGE = 0.02
 # An op counts as changed from this share of the step on (share of the base's mean step).
@@ -264,8 +267,8 @@ def signed_ms(ms: float) -> str:
 
 
 def signed_share(share: float | None) -> str:
-    """A relative change with its sign, empty where there is none."""
-    if share is None:
+    """A relative change with its sign, empty where there is none, or where there was next to nothing before."""
+    if share is None or share > MOST_RATIO:
         return ""
     return f"{'+' if share > 0 else '−' if share < 0 else ''}{format_share(abs(share))}"
 
@@ -301,7 +304,7 @@ def _ops(base: Report, candidate: Report) -> list[OpChange]:
 
 
 def _op_times(report: Report) -> dict[tuple[str, str], float]:
-    """Self time in ms per step on one device, by what an op is and where it comes from.
+    """Self time in steps, in ms per step on one device, by what an op is and where it comes from.
 
     The name's number and the program's fingerprint change from compile to compile, so neither counts; nor does the
     line within a source file, which any edit above it moves.
@@ -312,7 +315,9 @@ def _op_times(report: Report) -> dict[tuple[str, str], float]:
     )
     times: dict[tuple[str, str], float] = defaultdict(float)
     for op in report.ops:
-        times[_op_key(op)] += op.self_ms * share
+        # A report of an older version does not say what of it lies in steps.
+        own = op.self_ms * share if op.self_ms_per_step is None else op.self_ms_per_step
+        times[_op_key(op)] += own
     return dict(times)
 
 
@@ -332,6 +337,8 @@ def _findings(base: Report, candidate: Report) -> list[FindingChange]:
             continue
         if what == "fixed" and not _was_checked(candidate, rule):
             what = "gone, but not checked"
+        if what == "fixed" and _is_hidden(candidate, rule):
+            what = "gone, but only hidden"
         known = after or before
         savings = before.savings if before is not None else None
         predicted = (savings.low, savings.high) if savings is not None else None
@@ -346,6 +353,11 @@ def _failed(report: Report) -> dict[str, Finding]:
 def _was_checked(report: Report, rule: str) -> bool:
     """Whether a rule came to a conclusion: one that was unavailable has not found its fault gone."""
     return any(each.rule == rule and each.status in ("passed", "not_applicable") for each in report.findings)
+
+
+def _is_hidden(report: Report, rule: str) -> bool:
+    """Whether the fault is still there, and a fix would gain little because something else holds the step up."""
+    return any(each.rule == rule and each.reason.endswith(HELD_UP_ELSEWHERE) for each in report.findings)
 
 
 def _compiles(base: Report, candidate: Report) -> CompileChange:

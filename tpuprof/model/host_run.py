@@ -60,6 +60,7 @@ from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work, work_is_elsewhere
+from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Spans, merge
@@ -134,8 +135,12 @@ class HostRun:
     # What it counted after the capture, where the run folder has it.
     after: AfterCapture | None = None
     slice_messages: list[SliceMessages] = field(default_factory=list)
-    # What the reader should know of devices: those without work in the steps, or with less than others.
-    device_notes: list[str] = field(default_factory=list)
+    # What the reader should know beside what is missing: devices without work in the steps, a tracer that slows it.
+    notes: list[str] = field(default_factory=list)
+    # What the training thread is inside while the device idles for no known cause.
+    unnamed: Unnamed | None = None
+    # Whether the trace has planes of devices, and shows no work of any.
+    blind: bool = False
 
 
 def read_host_run(
@@ -185,7 +190,11 @@ def _analyzed(
     activity = without_idle_waits(with_lock_after_waits(activity, driver, busy), busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
-    fields = {"device_notes": seen.notes, **_of_devices(devices, steps, protos, parameter_names)}
+    fields = {
+        "notes": [*seen.notes, *tracer_note(driver, words)],
+        "blind": seen.blind,
+        **_of_devices(devices, steps, protos, parameter_names),
+    }
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()
@@ -193,7 +202,6 @@ def _analyzed(
         unfinished, feeding = unfinished_work(host, driver, words, steps, activity.compiling)
         breakdown = replace(breakdown, unfinished=unfinished, feeding=feeding)
     doubts = [*warnings_of(threads), *seen.stopped, *lacking_work(steps, devices)]
-    doubts += tracer_note(driver, words)
     doubts += unseen_compiles(compiles, history.records) if words.eager and not devices else []
     return HostRun(
         name=name,
@@ -324,6 +332,7 @@ def _of_host(
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
         "eager": eager_dispatch(host, driver, words, steps),
         "copied_again": again_share(driver, activity, steps),
+        "unnamed": unnamed_time(driver, activity, steps, devices),
         "handing_over": handing_over(host, words, activity, steps, devices) if driver else None,
         "unexplained_reads_ps": unexplained_reads(driver, words, steps),
         "gpus": count_gpus(host.gpus, [] if host.devices else devices),

@@ -20,6 +20,7 @@ from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.reads import HostRead
 from tpuprof.model.host.slice_messages import SliceMessages
+from tpuprof.model.host.unnamed import Unnamed
 from tpuprof.model.intervals import Int64
 from tpuprof.pod.ops import SUMS, OpColumns, same
 from tpuprof.pod.related import PART, apart, together
@@ -153,9 +154,9 @@ def _summary(
 
 
 def _told(row: dict[str, Any]) -> Told:
-    kinds = {"after": AfterCapture, "handing_over": HandingOver, "eager_ops": EagerOps}
+    kinds = {"after": AfterCapture, "handing_over": HandingOver, "eager_ops": EagerOps, "unnamed": Unnamed}
     found = {name: kind(**row[name]) for name, kind in kinds.items() if row[name] is not None}
-    return Told(program_ops=row["program_ops"], **found)
+    return Told(program_ops=row["program_ops"], blind=row["blind"], **found)
 
 
 def _with_prefix(prefix: str, columns: dict[str, Int64]) -> dict[str, Int64]:

@@ -49,6 +49,8 @@ def host_run(summary: HostSummary) -> HostRun:
         handing_over=summary.told.handing_over,
         eager_ops=summary.told.eager_ops,
         program_ops=summary.told.program_ops,
+        unnamed=summary.told.unnamed,
+        blind=summary.told.blind,
     )
 
 

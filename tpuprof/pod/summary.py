@@ -24,6 +24,7 @@ from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.reads import HostRead
 from tpuprof.model.host.slice_messages import SliceMessages
+from tpuprof.model.host.unnamed import Unnamed
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
 from tpuprof.model.read_graphs import again_by_step
@@ -61,6 +62,8 @@ class Told:
     handing_over: HandingOver | None = None
     eager_ops: EagerOps | None = None
     program_ops: int | None = None
+    unnamed: Unnamed | None = None
+    blind: bool = False
 
 
 @record(frozen=True)
@@ -164,6 +167,8 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
             host.handing_over,
             host.eager_ops,
             host.program_ops,
+            host.unnamed,
+            host.blind,
         ),
         slice_messages=tuple(host.slice_messages),
     )

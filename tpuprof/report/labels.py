@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Rules about what the verdict names whose reasons are shown where none of them failed (rules).
 RELATED_SHOWN = 3
+# Why a rule passes whose fault is there, and whose fix would gain little.
+HELD_UP_ELSEWHERE = "something else holds it up"
 _PHASES = {
     "python_and_dispatch": "Python and dispatch",
     "ir_walk_and_hash": "walk over the graph and its hash",

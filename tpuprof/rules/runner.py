@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from tpuprof.report.labels import HELD_UP_ELSEWHERE
 from tpuprof.report.labels import of_the_capture as words_of_the_capture
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
@@ -212,7 +213,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
             gain = format_ms((savings.low + savings.high) / 2)
             outcome = Outcome(PASSED, evidence=outcome.evidence)
             reason, savings = (
-                f"a replay without it gains only {gain} per step: something else holds it up",
+                f"a replay without it gains only {gain} per step: {HELD_UP_ELSEWHERE}",
                 None,
             )
     savings = _with_step(savings, pricing.step_ms)

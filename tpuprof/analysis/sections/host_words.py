@@ -19,6 +19,7 @@ from tpuprof.parts import (
     HOST_TO_DEVICE,
     INPUT_WAIT,
     TRACING,
+    UNKNOWN,
     USER_PREFIX,
 )
 from tpuprof.report.host_lines import (
@@ -74,6 +75,8 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
         "tracing": lambda: _traced(load, stacks),
         "compile": lambda: _made_anew(stacks),
         "dispatch": lambda: _handing_over(run) if load.seen else "",
+        "unknown": lambda: _unnamed(load, run),
+        "device": lambda: _unnamed(load, run),
     }
     return eager or more.get(word, str)()
 
@@ -121,6 +124,19 @@ def _handing_over(run: Run) -> str:
         name = found.longest.removeprefix("$")[:LONGEST_NAME]
         said.append(f"{format_share(found.longest_ps / found.total_ps)} is inside {name!r} on one thread")
     return f" Of that, {', and '.join(said)}." if said else ""
+
+
+def _unnamed(load: StepTimes, run: Run) -> str:
+    """The event that most of the idle time without a known cause is inside, where there is much of that time."""
+    found = [host.unnamed for host in run.hosts if host.unnamed is not None]
+    if not load.seen or not found or load.parts.get(UNKNOWN, 0.0) < NAMED_FROM_SHARE * load.wall:
+        return ""
+    most = max(found, key=lambda each: each.total_ps)
+    name = most.event.removeprefix("$")[:LONGEST_NAME]
+    return (
+        f" {format_share(most.event_ps / most.total_ps)} of that is inside {name!r} on the training thread, an event "
+        "that tpuprof does not know."
+    )
 
 
 def _most_handing_over(run: Run) -> HandingOver | None:

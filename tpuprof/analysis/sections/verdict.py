@@ -159,7 +159,7 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
     if bound.word == "sync":
         text = text.replace(A_READ, A_WAIT) if _waits_alone(run) else text
-    if any(host.device_notes and not host.devices for host in run.hosts):
+    if any(host.blind for host in run.hosts):
         text = text.replace(NO_PLANE, NO_WORK)
     text = in_words_of(run, text)
     steps = max((host.steps for host in run.hosts), key=len)

@@ -34,12 +34,13 @@ NAMED = 4
 class Seen:
     """The devices that figures are of. `stopped` is what to say of those that work in a part of the steps only.
 
-    `notes` are what else the reader should know of devices.
+    `notes` are what else the reader should know of devices, `blind` says that there are some, and none shows work.
     """
 
     devices: list[DeviceActivity]
     stopped: list[str]
     notes: list[str]
+    blind: bool = False
 
 
 def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> Seen:
@@ -47,7 +48,7 @@ def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> S
     blind = [each for each in devices if not len(each.busy.start)]
     if blind:
         seen = seen_in_steps([each for each in devices if len(each.busy.start)], planes - len(blind), steps)
-        return replace(seen, notes=[*seen.notes, _of_blind(blind)])
+        return replace(seen, notes=[*seen.notes, _of_blind(blind)], blind=not seen.devices)
     if not devices or not len(steps):
         return Seen(devices, [], [])
     inside = np.stack([covered(each.busy, steps.start, steps.end) for each in devices])

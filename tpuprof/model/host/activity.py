@@ -319,7 +319,7 @@ def _explain(
         short = _short(rest)
         building, rest = merge(building, short), subtract(rest, short)
     if samples is None and vocabulary.python_calls:
-        samples = python_calls(driver, rest)
+        samples = python_calls(driver, rest, vocabulary)
         called, kinds, rest = refine(samples, rest)
         building = merge(building, called)
     if samples is not None:

@@ -18,10 +18,15 @@ from tpuprof.model.timeline import Track
 from tpuprof.own_events import is_generated
 from tpuprof.units import counted
 
+# How often the tracer notes a call from which it slows the host (ps): one in so much time. JAX takes 0.8 µs for one
+# (jax 0.7, measured), so that rarer ones make less than a hundredth of the time.
+SLOWS_EVERY_PS = 100_000_000
 # Calls whose stacks are put together; of more, those that take longest (calls).
 MAX_CALLS = 20_000
 # Frames of a stack that are kept, the innermost ones (frames).
 MAX_FRAMES = 64
+# What is in no row of `KINDS`.
+_UNCLEAR = -1
 _FUNCTION = re.compile(r"\$(.+):(\d+) (.+)$", re.DOTALL)
 # Built-in functions that wait or read; names that strings and dicts have too (`join`, `get`) are none.
 _BUILT_IN = {
@@ -31,13 +36,14 @@ _BUILT_IN = {
         ("write", "read", "readinto", "flush", "fsync", "recv", "recv_into", "send", "sendall"), IO
     ),
 }
-# Where PyTorch's own functions lie: what they do is on the way to an op.
-_FRAMEWORK = "torch/"
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 
 
-def python_calls(driver: Track, rest: Spans) -> HostSamples | None:
-    """Pieces of the training thread's time in Python functions, as far as they meet `rest`; None without any."""
+def python_calls(driver: Track, rest: Spans, vocabulary: Vocabulary) -> HostSamples | None:
+    """Pieces of the training thread's time in Python functions, as far as they meet `rest`; None without any.
+
+    What the framework's own functions do is on the way to an op. Of those in files of an unclear name nothing is said.
+    """
     names = driver.plane.events.names
     traced = np.array([*(name.startswith("$") for name in names), False], np.bool_)[driver.name_row]
     if not traced.any() or not len(rest.start):
@@ -60,11 +66,13 @@ def python_calls(driver: Track, rest: Spans) -> HostSamples | None:
         chain = _chain(at, above, driver, names)
         if chain not in stacks:
             stacks[chain] = len(found)
-            found.append(_stack(chain))
-            kinds.append(KINDS.index(_kind(chain)))
+            found.append(_stack(chain, vocabulary))
+            kinds.append(_kind(chain, vocabulary))
         number[place] = stacks[chain]
     kind = np.array(kinds, np.int64)[number]
-    return HostSamples(segments.start[kept], segments.end[kept], kind, number, found)
+    known = kind != _UNCLEAR
+    kept, kind, number = kept[known], kind[known], number[known]
+    return HostSamples(segments.start[kept], segments.end[kept], kind, number, found) if len(kept) else None
 
 
 def tracer_note(driver: Track | None, vocabulary: Vocabulary) -> list[str]:
@@ -73,7 +81,7 @@ def tracer_note(driver: Track | None, vocabulary: Vocabulary) -> list[str]:
         return []
     own = [row for row, name in enumerate(driver.plane.events.names) if name.startswith("$")]
     count = int(np.isin(driver.name_row, own).sum())
-    if not count:
+    if not count or int(driver.end.max() - driver.start.min()) > count * SLOWS_EVERY_PS:
         return []
     return [
         f"the profiler traced {counted(count, 'call')} of Python functions, which slows the host: without it the "
@@ -90,7 +98,7 @@ def _chain(at: int, above: Int64, driver: Track, names: list[str]) -> tuple[str,
     return tuple(reversed(chain))
 
 
-def _stack(chain: tuple[str, ...]) -> Stack:
+def _stack(chain: tuple[str, ...], vocabulary: Vocabulary) -> Stack:
     frames, source, user_call = [], "", ""
     for name in chain:
         function = _FUNCTION.match(name)
@@ -99,28 +107,33 @@ def _stack(chain: tuple[str, ...]) -> Stack:
             continue
         path, line, called = function.groups()
         frames.append(f"{called} ({path}:{line})")
-        if _is_users(path):
+        if _is_users(path, vocabulary):
             source, user_call = f"{path}:{line}", f"in {called}"
     return Stack(tuple(frames), f"{_last(chain[-1])}()", source, user_call)
 
 
-def _kind(chain: tuple[str, ...]) -> str:
-    """What the innermost function does: a built-in one that blocks, PyTorch on the way to an op, or other Python."""
+def _kind(chain: tuple[str, ...], vocabulary: Vocabulary) -> int:
+    """What the innermost function does, as a row of `KINDS`, or `_UNCLEAR`.
+
+    It is a built-in one that blocks, the framework's on the way to an op, or other Python.
+    """
     innermost = chain[-1]
     if _FUNCTION.match(innermost) is None and _last(innermost) in _BUILT_IN:
-        return _BUILT_IN[_last(innermost)]
+        return KINDS.index(_BUILT_IN[_last(innermost)])
     function = next((found for name in reversed(chain) if (found := _FUNCTION.match(name))), None)
     path = _PACKAGES.sub("", function.group(1)) if function else ""
-    return TRACING if path.startswith(_FRAMEWORK) else "python"
+    if vocabulary.unclear_files.matches(path):
+        return _UNCLEAR
+    return KINDS.index(TRACING if vocabulary.own_files.matches(path) else "python")
 
 
 def _last(name: str) -> str:
     return name.rpartition(" ")[2].removeprefix("$")
 
 
-def _is_users(path: str) -> bool:
-    """Whether a file is neither PyTorch's nor of Python's own library."""
+def _is_users(path: str, vocabulary: Vocabulary) -> bool:
+    """Whether a file is surely neither the framework's nor of Python's own library."""
     own = _PACKAGES.sub("", path)
-    if own.startswith(_FRAMEWORK) or is_generated(path):
+    if vocabulary.own_files.matches(own) or vocabulary.unclear_files.matches(own) or is_generated(path):
         return False
     return own.replace("\\", "/").partition("/")[0].removesuffix(".py") not in sys.stdlib_module_names

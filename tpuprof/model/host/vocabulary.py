@@ -117,8 +117,11 @@ class Vocabulary:
     beside: NameSet | None = None
     # The format of traces that only this framework's profiler writes, empty where there is none.
     profiler: str = ""
-    # Whether its profiler's tracer of Python functions writes their files with folders, so that the user's are known.
+    # Whether its profiler's tracer of Python functions leaves events, and of these the framework's own files, and those
+    # of which the name does not tell whether they are the framework's or the user's.
     python_calls: bool = False
+    own_files: NameSet = field(default_factory=lambda: NameSet.of(()))
+    unclear_files: NameSet = field(default_factory=lambda: NameSet.of(()))
     # Whether a program on the device may call Python functions on the host.
     host_callbacks: bool = True
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
@@ -214,6 +217,8 @@ def _load(table: dict[str, Any]) -> Vocabulary:
         beside=NameSet.of(table["with"]) if "with" in table else None,
         profiler=table.get("profiler", ""),
         python_calls=bool(table.get("python_calls", False)),
+        own_files=NameSet.of(table.get("own_files", ())),
+        unclear_files=NameSet.of(table.get("unclear_files", ())),
         host_callbacks=bool(table.get("host_callbacks", True)),
         _exact={name: activity for activity, names in activities for name in names.exact},
     )

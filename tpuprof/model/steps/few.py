@@ -15,8 +15,9 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.steps import Steps, StepSource, no_steps
 from tpuprof.model.steps.programs import running_longest
+from tpuprof.model.steps.table import COVERS_FROM_SHARE
 from tpuprof.model.timeline import Track
-from tpuprof.units import counted, times
+from tpuprof.units import counted, format_share, times
 
 MAIN_PROGRAM = StepSource.MAIN_PROGRAM
 WHOLE_CAPTURE = StepSource.WHOLE_CAPTURE
@@ -36,7 +37,9 @@ def few_steps(
     With `host_alone` the training thread's events are enough for a window over the whole capture: a TorchTPU capture
     without a device plane shows what the host does all the same.
     """
-    whole = _main_program(devices) or _whole_capture(driver, devices, recorded, host_alone=host_alone)
+    whole = _main_program(driver, devices, recorded) or _whole_capture(
+        driver, devices, recorded, host_alone=host_alone
+    )
     return whole or no_steps()
 
 
@@ -69,7 +72,7 @@ def in_the_means(steps: Steps, devices: Sequence[object], hosts: Sequence[_OfHos
     return bool(devices) or not any(each.devices for each in stepping)
 
 
-def _main_program(devices: list[DeviceActivity]) -> Steps | None:
+def _main_program(driver: Track | None, devices: list[DeviceActivity], recorded: Recorded) -> Steps | None:
     """One step per execution of the program that takes most of the time of the first device that ran any.
 
     PJRT_DEVICE=CPU names no program on an execution, so it has no main program here.
@@ -89,6 +92,11 @@ def _main_program(devices: list[DeviceActivity]) -> Steps | None:
         f"{name} ran {times(len(start))}, which makes no period: each execution counts as a step, with the programs "
         "after it"
     )
+    if driver is not None and len(driver):
+        first, last = recorded.extent(driver)
+        share = int((np.maximum(until, start) - start).sum()) / max(last - first, 1)
+        if share < COVERS_FROM_SHARE:
+            note += f". That is {format_share(share)} of the time that the training thread was recorded for"
     return Steps(MAIN_PROGRAM, "low", np.arange(len(start)), start, np.maximum(until, start), note)
 
 
