@@ -6,7 +6,8 @@ from tpuprof.decode import hlo_pb2
 from tpuprof.decode.hlo_text import parse_hlo_text
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.compile import programs
-from tpuprof.model.compile.cause import NOT_THE_LAST, compare, explain
+from tpuprof.model.compile.cause import LAST_BATCH, NOT_THE_LAST, compare, explain
+from tpuprof.model.compile.compiles import Compile, without_last_batch
 
 
 def program(
@@ -270,3 +271,12 @@ def test_a_cause_says_where_the_graph_compared_is_not_the_last_one():
     far = {**protos, "step(2)": embedded(2, b"negate")}
     found = explain("step(3)", ["step(2)", "step(1)"], far)
     assert "f32[1,8] became f32[3,8]" in found.detail and found.detail.endswith(f"({NOT_THE_LAST})")
+
+
+@pytest.mark.parametrize(("steps", "said"), [((3,), True), ((3, 3), True), ((3, 4), False)])
+def test_a_shorter_batch_is_an_epochs_last_only_where_one_step_has_one(steps, said):
+    """Batches of any length are shorter than the one before in half of all steps."""
+    cause = compare(program(x="f32[3,8]"), program())
+    assert LAST_BATCH in cause.detail
+    compiles = [Compile(step, "", "", 0, 1, cause) for step in steps]
+    assert all((LAST_BATCH in each.cause.detail) is said for each in without_last_batch(compiles))

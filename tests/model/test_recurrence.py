@@ -19,6 +19,7 @@ from tpuprof.model.compile.recurrence import (
     Returns,
     late_of,
     returns,
+    seen_after_capture,
 )
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.table import StepSource
@@ -394,3 +395,19 @@ def test_a_step_that_compiles_once_and_runs_what_was_handed_over_before_stays(tm
     assert phase.duration_ms == pytest.approx(40.6 if ahead else 101.0)
     assert report.run_summary.mean_step_ms == pytest.approx((8 + 60.4) / 9 if ahead else 1.0)
     assert [row.step for row in report.compiles] == [None]
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([], "none came again in 47 steps after"),
+        ([6], "1 of 47 steps after compiled, and none of the last 40 steps"),
+        ([2, 6], "2 of 47 steps after compiled, and none of the last 40 steps"),
+    ],
+)
+def test_what_followed_is_said_as_it_was_counted(steps, said):
+    """Layers dropped by chance: a number of layers that is new came once more, and compiles had ended then."""
+    count = len(steps)
+    rows = {"f (a.py:1)": CompilingLine(count, count, 1.9, ["f (a.py:1)"], steps)} if steps else {}
+    after = AfterCapture(47, count, count, 1.9 * count, 2.5, True, rows)
+    assert seen_after_capture("f (a.py:1)", after) == said

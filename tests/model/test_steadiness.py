@@ -96,25 +96,25 @@ def test_a_step_that_waits_for_earlier_work_is_no_slow_one():
 
 
 def calls_of_steps(host_ms, device_ms, reads=(), unseen=(), late_ms=0):
-    """A JAX host whose steps take `host_ms`, and a device that works `device_ms` for each; steps that read wait.
+    """A JAX host whose steps take `host_ms`, and a device that works `device_ms` for each, or as listed; steps that
+    read wait.
 
     Programs of `unseen` steps leave ops alone, and no event of their own. After a read the device begins `late_ms` late.
     """
     trace = TraceBuilder()
     python, device = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/2")
     now = done = 0
-    for number, host in enumerate(host_ms):
+    works = device_ms if isinstance(device_ms, list) else [device_ms] * len(host_ms)
+    for number, (host, work) in enumerate(zip(host_ms, works, strict=True)):
         begin = now
         python.event("PjitFunction(train)", now + 10, 50)
-        done = max(done, now + 60) + 1000 * device_ms
+        done = max(done, now + 60) + 1000 * work
         if number not in unseen:
-            device.event(
-                "ThunkExecutor::Execute (wait for completion)", done - 1000 * device_ms, 1000 * device_ms - 1
-            )
+            device.event("ThunkExecutor::Execute (wait for completion)", done - 1000 * work, 1000 * work - 1)
         device.event(
             "dot.1",
-            done - 1000 * device_ms,
-            1000 * device_ms - 1,
+            done - 1000 * work,
+            1000 * work - 1,
             hlo_op="dot.1",
             hlo_module="g",
             program_id=1,
@@ -133,6 +133,15 @@ def test_reads_of_a_host_that_runs_ahead_are_told_as_such(tmp_path):
     found = analyze_run(trace.write(tmp_path / "host.xplane.pb")).steadiness
     assert [each.step for each in found.outliers] == [9, 19, 29]
     assert all(each.earlier_ms > 30 and "compute" not in each.reasons for each in found.outliers)
+
+
+def test_a_program_that_ends_just_behind_its_step_is_no_host_that_runs_ahead(tmp_path):
+    """Each program ends where the next step has begun, as behind a closure that reads; one takes longer."""
+    hosts, works = [10] * 20, [10] * 20
+    hosts[9], works[9] = 34, 33
+    found = analyze_run(calls_of_steps(hosts, works).write(tmp_path / "host.xplane.pb")).steadiness
+    (slow,) = found.outliers
+    assert (slow.step, slow.earlier_ms, *slow.reasons) == (9, 0.0, "compute")
 
 
 def test_a_queue_that_fills_is_no_drift(tmp_path):

@@ -104,6 +104,23 @@ def test_a_line_of_the_program_is_named_once_with_all_that_it_calls():
 
 
 @pytest.mark.parametrize(
+    ("samples", "named"), [((1,), False), ((1, 1), False), ((1, 2), True), ((0,), True), ((0, 0), True)]
+)
+def test_a_line_that_a_sample_or_two_saw_is_not_named(samples, named):
+    """A thread that lost its CPU for long is seen once, wherever it was; 0 samples are unknown ones."""
+    stacks = [
+        HostStackRow(
+            "host:python", [f"f (/u/t.py:{at})"], "perf_counter()", "/u/t.py:3", "tick()", 4.0, 0.0, count
+        )
+        for at, count in enumerate(samples)
+    ]
+    report = SimpleNamespace(
+        host_stacks=stacks, pod=None, breakdown={"compute": SimpleNamespace(ms_per_step=20.0)}
+    )
+    assert bool(_host(report)) is named
+
+
+@pytest.mark.parametrize(
     ("exposed", "hidden", "shown"), [(0.0, None, None), (0.0, 1.0, 0.0), (2.0, None, 2.0), (2.0, 1.0, 2.0)]
 )
 def test_a_transfer_of_which_nothing_was_seen_by_itself_is_unknown_and_not_0(exposed, hidden, shown):

@@ -1,10 +1,11 @@
 """Advice for a cause that was seen, and not for others."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from tests.rules.given import given, step, steps
+from tests.rules.given import compiled, given, step, steps
 from tests.rules.situations import dispatched, reads, recompiled
 from tests.rules.test_few_steps import asleep_in
 from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, SAME_PROGRAM, UNKNOWN_FUNCTION, WEAK_TYPE
@@ -119,6 +120,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "input-starved": {"again", "batches", "workers"},
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "ask", "other"},
+        "recompiles-shape": {"grows"},
         "device-to-host-sync": {"value", "branch", "arrays"},
         "eager-dispatch": {"ops", "limit"},
     }
@@ -227,3 +229,39 @@ def test_what_jax_says_of_a_compile_decides_the_advice(detail, cases, explains):
     asks = detail == SAME_PROGRAM and not explains
     assert outcome.cases == cases | ({"ask"} if asks else set())
     assert ("JAX_EXPLAIN_CACHE_MISSES" in rule.page.remedy("jax").text_for(outcome.cases)) == asks
+
+
+@pytest.mark.parametrize(
+    ("sizes", "grows"),
+    [
+        ([11, 12, 13, 14, 15], True),
+        ([8, 16, 24, 32, 40], True),
+        ([11, 12, 13, 14], False),  # three compiles
+        ([11, 12, 13, 13, 14, 15], False),  # a step without one
+        ([11, 19, 12, 30, 26], False),
+        ([15, 14, 13, 12, 11], False),
+    ],
+)
+@pytest.mark.parametrize("framework", ["torch_xla", "jax"])
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_size_that_grows_with_each_step_is_allocated_once(sizes, grows, framework, batch):
+    """A text that is generated, batches of any length, and batches that become larger."""
+    grows = grows and not batch
+
+    def shape(size):
+        return f"s64[{size},8]" if batch else f"s64[1,{size}]"
+
+    rule = find_rule("recompiles-shape")
+    rows = [
+        replace(
+            compiled("shape", step=step),
+            cause=Cause("shape", f"2 inputs changed: {shape(was)} became {shape(now)}, f32[3] became f32[9]"),
+        )
+        for step, (was, now) in enumerate(pairwise(sizes))
+        if was != now
+    ]
+    given_ = given(**{**recompiled(0.9), "report": {"compiles": rows}}, framework=framework)
+    outcome = rule.check(given_)
+    assert outcome.cases == ({"grows"} if grows else set())
+    text = rule.page.remedy(framework).text_for(outcome.cases)
+    assert ("llocate the whole length once" in text) is grows

@@ -6,7 +6,7 @@ import pytest
 
 from tests.rules.given import compiled, given, steps
 from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine
-from tpuprof.rules.shared.recompiles import _chosen, check_afterwards, check_kinds
+from tpuprof.rules.shared.recompiles import check_afterwards, check_kinds, chosen_compiles
 
 LINE, OTHER = "train (train.py:20)", "evaluate (train.py:7)"
 
@@ -76,6 +76,6 @@ def test_the_first_graph_of_a_function_goes_with_those_that_follow(later, counte
     rows = [compiled("first", step=0), *(compiled(kind, step=1 + at) for at, kind in enumerate(later))]
     rows = [replace(row, program=f"jit_update({at})") for at, row in enumerate(rows)]
     rows.append(replace(compiled("first", step=0), program="jit_draw(9)"))
-    chosen = _chosen(rows, ("constant",))
+    chosen = chosen_compiles(rows, ("constant",))
     assert len(chosen) == counted
     assert all(row.program != "jit_draw(9)" for row in chosen)

@@ -67,7 +67,9 @@ def run_ahead(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -
     if queue is None:
         return None
     busy = covered(_busiest(devices).busy, steps.start, steps.end)
-    earlier = np.maximum(queue.done - queue.given, 0.0) / np.maximum(queue.done, 1.0) * busy
+    more = queue.done - queue.given
+    # One program more may have ended just behind the step that handed it over: nobody ran ahead.
+    earlier = np.where(more >= AHEAD_FROM_STEPS, more, 0.0) / np.maximum(queue.done, 1.0) * busy
     varies = np.ptp(np.append(0.0, queue.length)) >= AHEAD_FROM_STEPS
     return RunAhead(earlier.astype(np.int64), bool(varies))
 

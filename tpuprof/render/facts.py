@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from tpuprof.parts import HOST_PREFIX, Replay, part_of, title_of
@@ -19,6 +20,9 @@ SHOWN = 3
 LINE_FROM_STEP_SHARE = 0.01
 # Share of a step from which the host's own work is why it is long, and not a wait for the device. A judgement.
 _OWN_FROM_SHARE = 0.5
+# Samples from which such a line is named, where they were counted (samples): a thread that lost its CPU for 16 ms was
+# seen once, at a line that takes none. A judgement.
+LINE_FROM_SAMPLES = 3
 # From this many times its time per step on, a loop's iterations are longer than rounding explains (ratio).
 _ROUNDING = 1.005
 
@@ -74,13 +78,27 @@ def _host(report: Report) -> list[str]:
     if report.pod is not None and report.pod.lines:
         return line_facts(report.pod)
     parts = {row.part for row in report.host_stacks if row.part.startswith(HOST_PREFIX)}
-    rows = [(name, *line) for name in sorted(parts) for line in lines_of(report.host_stacks, name)]
+    by_chance = _seen_by_chance(report)
+    rows = [
+        (name, *line)
+        for name in sorted(parts)
+        for line in lines_of(report.host_stacks, name)
+        if (name, line[0]) not in by_chance
+    ]
     enough = LINE_FROM_STEP_SHARE * sum(each.ms_per_step for each in report.breakdown.values())
     rows = sorted((row for row in rows if row[3] and row[3] >= enough), key=lambda row: -row[3])
     return [
         f"{title_of(name)}: {at_line(call, source)}, {format_ms(exposed)} per step"
         for name, source, call, exposed, _ in rows[:SHOWN]
     ]
+
+
+def _seen_by_chance(report: Report) -> set[tuple[str, str]]:
+    """Parts and lines of which no more than a sample or two are known."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for row in report.host_stacks:
+        seen[row.part, row.source] += row.samples
+    return {each for each, samples in seen.items() if 0 < samples < LINE_FROM_SAMPLES}
 
 
 def _times(count: float) -> str:

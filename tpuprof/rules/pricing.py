@@ -11,6 +11,7 @@ from tpuprof.model.device.undisturbed import undisturbed_share
 from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import Savings
 from tpuprof.rules.base import Price
+from tpuprof.rules.fed_by_others import MAY_WAIT_INSTEAD, parts_fed_by_others, waits_stay
 from tpuprof.rules.programs import TORCH_TPU
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
@@ -108,6 +109,14 @@ class Pricing:
             return None
 
     @cached_property
+    def fed_by_others(self) -> frozenset[str]:
+        """The parts in which training waits for queues that others fill; none where that is unknown."""
+        try:
+            return parts_fed_by_others(self._signals.stacks_if_sampled, self._signals.step_ms)
+        except Unavailable:
+            return frozenset()
+
+    @cached_property
     def simulator(self) -> Simulator | str:
         """The fitted simulator of the slowest host, or why there is none."""
         return self._simulator()
@@ -125,6 +134,8 @@ class Pricing:
         gains = [self._gain(simulator, change) for change in changes]
         if not self.sees_device and not all(map(_of_compiles, changes)):
             return self._unseen(gains), ""
+        if waits_stay(price.most, self.fed_by_others):
+            return Savings(0.0, max(gains) * (1 + simulator.error), COUNTERFACTUAL, note=MAY_WAIT_INSTEAD), ""
         free = [gain for each in changes if (gain := self._undisturbed_gain(simulator, each)) is not None]
         # The replay's own miss widens the range.
         miss = simulator.error

@@ -36,7 +36,7 @@ from tpuprof.records import record
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import HloModule, Instruction
 
-_LAST_BATCH = ", as the last, shorter batch of an epoch does"
+LAST_BATCH = ", as the last, shorter batch of an epoch does"
 _NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
 # An argument of a Python function, or a leaf of one: `batch`, `state.params['up'][0]`. torch_xla's names begin `xla__`.
 _ARGUMENT = re.compile(r"(?!xla_)[A-Za-z_]\w*(?:\.\w+|\[[^\]]{1,64}\])*")
@@ -139,7 +139,7 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
     kind = "dtype" if all(before[1] == after[1] for before, after in pairs) else "shape"
     changes = [_named_change(new, old, before, after) for before, after in pairs]
     noun = "an input" if len(pairs) == 1 else f"{len(pairs)} inputs"
-    detail = f"{noun} changed: {list_of(changes)}" + (_LAST_BATCH if _is_shorter_batch(pairs) else "")
+    detail = f"{noun} changed: {list_of(changes)}" + (LAST_BATCH if _is_shorter_batch(pairs) else "")
     return CompileCause(kind, detail, _use_of(new, pairs[0][1]) or _use_of(old, pairs[0][0]))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.model.compile.cause import CompileCause, explain
+from tpuprof.model.compile.cause import LAST_BATCH, CompileCause, explain
 from tpuprof.model.compile.hlo_metadata import hlo_protos
 from tpuprof.model.compile.newest import number_of, with_newest
 from tpuprof.model.compile.programs import Programs
@@ -95,8 +95,20 @@ def _with_causes(
     if not protos or not compiles:
         return compiles
     known, programs = [*{**first_runs(devices), **protos}], Programs(protos)
+    return without_last_batch(
+        [
+            replace(each, cause=explain(each.program, earlier_programs(each, compiles, known), programs))
+            for each in compiles
+        ]
+    )
+
+
+def without_last_batch(compiles: list[Compile]) -> list[Compile]:
+    """The compiles, where shapes change in several steps without the word on an epoch's last batch: it comes once."""
+    if len({each.step for each in compiles if each.cause.kind == "shape"}) <= 1:
+        return compiles
     return [
-        replace(each, cause=explain(each.program, earlier_programs(each, compiles, known), programs))
+        replace(each, cause=replace(each.cause, detail=each.cause.detail.replace(LAST_BATCH, "")))
         for each in compiles
     ]
 

@@ -274,7 +274,7 @@ def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> 
     if not once or len(steps) - len(once) < MIN_STEPS_LEFT:
         return steps, compiles
     kept = np.setdiff1d(np.arange(len(steps)), once)
-    phases = [_phase(steps, row, compiles, after) for row in once]
+    phases = [_phase(steps, row, compiles, seen_after_capture(lines[row], after)) for row in once]
     left = replace(
         steps,
         number=steps.number[kept],
@@ -306,8 +306,18 @@ def without_their_compiles(steps: Steps, left: Steps, compiles: list[Compile]) -
     return replace(steps, start=start, phases=tuple(phases)), moved
 
 
-def _phase(steps: Steps, row: int, compiles: list[Compile], after: AfterCapture) -> Phase:
+def _phase(steps: Steps, row: int, compiles: list[Compile], seen_after: str) -> Phase:
     count = sum(each.step == row for each in compiles)
-    evidence = f"{counted(count, 'compile')} in this step; none came again in {after.steps_text} after"
+    evidence = f"{counted(count, 'compile')} in this step; {seen_after}"
     number = int(steps.number[row])
     return Phase(ONE_OFF_COMPILE, int(steps.start[row]), int(steps.end[row]), 0, evidence, number)
+
+
+def seen_after_capture(line: str, after: AfterCapture) -> str:
+    """What was seen after the capture of compiles of a line, in words, where none of many steps compiled at last."""
+    lasts = [each.last_and_gap for each in after.lines_of(line)] if _cuts_of(line, after) else []
+    last = max((each[0] for each in lasts if each is not None), default=None)
+    if last is None:
+        return f"none came again in {after.steps_text} after"
+    quiet = counted(after.steps - 1 - last, "step")
+    return f"{after.compiling_steps} of {after.steps_text} after compiled, and none of the last {quiet}"

@@ -66,7 +66,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         if len(signals.steps) < COMPILES_FROM_STEPS:
             raise Unavailable("one step tells nothing of compiles that return: capture more steps")
         return passed(reason=_start_up(signals))
-    chosen = _chosen(compiles, kinds)
+    chosen = chosen_compiles(compiles, kinds)
     if not chosen:
         return passed(reason=f"compiles in the captured steps have other causes ({len(compiles)})")
     if uncut(signals):
@@ -292,7 +292,7 @@ def _line_evidence(line: CompilingLine) -> Evidence:
     return Evidence(f"{text}; steps after the capture: {steps}", line.seconds, "s", source=source)
 
 
-def _chosen(compiles: list[CompileRow], kinds: tuple[str, ...]) -> list[CompileRow]:
+def chosen_compiles(compiles: list[CompileRow], kinds: tuple[str, ...]) -> list[CompileRow]:
     """Compiles with a cause of these kinds; those that tell none go with the usual one.
 
     The first graph of a function has nothing to be compared with. It goes with the graphs that follow of that function.

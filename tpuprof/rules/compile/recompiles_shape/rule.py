@@ -14,6 +14,11 @@ Each compile with its step, its time, the shapes that changed, and the line that
 
 ## How to fix
 
+[grows] A size grows with each step here. Where that is a sequence to which each step adds, as in generating text,
+allocate the whole length once, keep the position in a tensor on the device, write there
+(`buffer.index_copy_(1, position, new)`), and let a mask hide what is not written yet: all steps then run one program. A
+position that is a Python number would compile for each value.
+
 Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete
 batch (`drop_last=True`). A mask keeps padding out of the loss. A boolean mask as index (`x[mask]`, `x[mask] = v`) and
 `nonzero` make a shape out of data: `torch.where(mask, v, x)` or `x.masked_fill(mask, v)` keeps one shape.
@@ -28,6 +33,11 @@ refuses `dynamic=True`. Its way to one program for several sizes is
 not tried.
 
 ## How to fix in JAX
+
+[grows] A size grows with each step here. Where that is a sequence to which each step adds, as in generating text,
+allocate the whole length once, pass the position as an array, write there
+(`jax.lax.dynamic_update_slice_in_dim(buffer, new, position, axis=1)`), and let a mask hide what is not written yet: all
+steps then run one program.
 
 Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete
 batch. `jax.jit` compiles for each shape it meets.
@@ -45,9 +55,19 @@ padding's own computing out.
 
 from __future__ import annotations
 
-from tpuprof.rules.base import STABLE, Outcome, rule
-from tpuprof.rules.shared.recompiles import check_kinds
+import re
+from dataclasses import replace
+
+from tpuprof.report.schema import CompileRow
+from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
+from tpuprof.rules.shared.recompiles import check_kinds, chosen_compiles
 from tpuprof.signals import Signals
+
+KINDS = ("shape", "dtype")
+# Steps in a row that compile for a size larger by the same amount, from which that is no chance (steps). A judgement:
+# lengths of a few tens that are drawn by chance do so once in thousands of captures.
+GROWS_FROM_STEPS = 4
+_CHANGED = re.compile(r"(\w+)\[([\d,]+)\] became (\w+)\[([\d,]+)\]")
 
 
 @rule(
@@ -71,4 +91,32 @@ from tpuprof.signals import Signals
 )
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for a new shape or dtype take enough of the step time."""
-    return check_kinds(signals, ("shape", "dtype"))
+    found = check_kinds(signals, KINDS)
+    if found.status == FAILED and grows(chosen_compiles(signals.step_compiles, KINDS)):
+        return replace(found, cases=frozenset({"grows"}))
+    return replace(found, cases=frozenset())
+
+
+def grows(compiles: list[CompileRow]) -> bool:
+    """Whether each step compiles for a length larger than the last step's, by the same amount in all."""
+    steps = sorted({row.step for row in compiles if row.step is not None})
+    if len(steps) < GROWS_FROM_STEPS or steps[-1] - steps[0] >= len(steps):
+        return False
+    ends: set[tuple[int, int]] | None = None
+    for step in steps:
+        sizes = [pair for row in compiles if row.step == step for pair in _larger(row.cause.detail)]
+        ends = {(now, now - was) for was, now in sizes if ends is None or (was, now - was) in ends}
+    return bool(ends)
+
+
+def _larger(detail: str) -> list[tuple[int, int]]:
+    """The length before and now of inputs that grew in one dimension, of those that a cause lists; batches grow in the
+    first one.
+    """
+    found = []
+    for was_type, was, now_type, now in _CHANGED.findall(detail):
+        before, after = was.split(","), now.split(",")
+        if was_type == now_type and len(before) == len(after) and before[0] == after[0]:
+            changed = [(int(a), int(b)) for a, b in zip(before, after, strict=True) if a != b]
+            found += [pair for pair in changed if len(changed) == 1 and pair[0] < pair[1]]
+    return found

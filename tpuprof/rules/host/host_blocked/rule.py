@@ -270,8 +270,13 @@ def _beside(name: str, at: Where, sampled: dict[str, float], stacks: list[HostSt
     if rest < TOLD_FROM_SHARE * named:
         return ""
     most = max(others, key=lambda each: others[each])
-    next_one = where_of([row for row in stacks if not is_at(row, at)], most)
+    elsewhere = [row for row in stacks if not is_at(row, at)]
+    next_one = where_of(elsewhere, most)
     place = f", most of it at {next_one.text}" if next_one and next_one.ms >= LINE_FROM_SHARE * rest else ""
+    # A call that holds Python's lock to the end of the capture has no sample there.
+    seen = sum(row.exposed_ms_per_step for row in elsewhere if row.part == most)
+    if most == name and seen < LINE_FROM_SHARE * others[most]:
+        return f"; of {format_ms(rest)} more the line is unknown"
     if most == name:
         return f"; other lines take {format_ms(rest)} more{place}"
     beside = "" if others[most] >= (1 - TOLD_FROM_SHARE) * rest else " and such"
