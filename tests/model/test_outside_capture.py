@@ -14,6 +14,7 @@ from tpuprof.model.outside_capture import (
     between_steps,
     outside_capture,
     outside_of,
+    quicker_compiles,
     said_of_between,
     said_with_the_verdict,
     stretched,
@@ -33,6 +34,20 @@ def test_longer_steps_after_the_capture_are_said(ratio, said):
     found = outside_capture(CAPTURED, after(10 * ratio))
     assert len(found) == said
     assert not said or "the captured ones took 10.0 ms" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "compiling", "said"),
+    [(0.51, 20, False), (0.49, 20, True), (0.49, 18, True), (0.49, 17, False), (0.0, 0, False)],
+)
+def test_compiles_that_take_less_after_the_capture_are_said(seconds, compiling, said):
+    """Each of three captured steps compiles for a second; later steps as often, and for half as long."""
+    later = AfterCapture(20, compiling, compiling, seconds * compiling, 20.0, True)
+    found = quicker_compiles(100 * CAPTURED, later)
+    assert bool(found) is said
+    assert not said or "1.00 s in each captured step that compiled, and 490 ms in the" in found[0]
+    assert not quicker_compiles(0 * CAPTURED, later)
+    assert not quicker_compiles(100 * CAPTURED, None)
 
 
 def test_compiles_are_left_out():

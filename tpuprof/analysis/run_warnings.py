@@ -6,7 +6,7 @@ import numpy as np
 
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
-from tpuprof.model.outside_capture import between_steps, outside_capture, stretched
+from tpuprof.model.outside_capture import between_steps, outside_capture, quicker_compiles, stretched
 from tpuprof.model.run import Run
 from tpuprof.parts import COMPILE
 
@@ -21,6 +21,7 @@ def run_warnings(run: Run) -> list[str]:
             for note in (
                 *outside_capture(host.steps.wall_ps, host.after, between_steps(host.steps)),
                 *stretched(host.steps.wall_ps, _compiling(host), host.after),
+                *quicker_compiles(_compiling(host), host.after),
             )
         ]
         notes += [f"{host.name}: {note}" for note in host.notes]

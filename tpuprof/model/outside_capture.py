@@ -8,7 +8,7 @@ from tpuprof.model.median import median
 from tpuprof.model.steps.phase import EVALUATION, OTHER_CALLS, OTHER_GRAPHS, Phase
 from tpuprof.model.steps.table import Steps
 from tpuprof.records import record
-from tpuprof.units import PS_PER_S, format_ms, ps_to_ms
+from tpuprof.units import PS_PER_S, counted, format_ms, ps_to_ms
 
 # How much longer than a captured step one after the capture must take on average to be worth a word (ratio). Of 36
 # programs of the zoo without a known reason, all lay between 0.79 and 1.29 on a busy machine, but one (1.37).
@@ -29,6 +29,13 @@ SELDOM_FROM = 0.5
 # Share of the time after the capture that compiles may take for the rest to be known (share): compiles and steps are
 # timed by clocks of their own, and an error of 5 % in such compiles is 20 % of the rest. A judgement.
 COMPILES_TO_SHARE = 0.8
+
+# How much longer compiles of the captured steps take than those after the capture from which a note says so (ratio): a
+# fix then saves half of what the capture shows. A judgement.
+QUICKER_FROM = 2.0
+# Share of the captured rate at which steps compile after the capture for both to be the same compiles (ratio): rules
+# lower their prices to a lower rate, and say so.
+SAME_RATE_FROM = 0.9
 
 # Phases of a run that come again and again between steps; a compile does once.
 _COMES_AGAIN = (EVALUATION, OTHER_CALLS, OTHER_GRAPHS)
@@ -125,6 +132,23 @@ def stretched(wall_ps: Int64, compile_ps: Int64, after: AfterCapture | None) -> 
         f"the median captured step took {format_ms(ps_to_ms(middle))}, {middle / found.later:.1f} times what steps "
         f"take without tpuprof: the {found.took}, without compiles. Recording slows the host down, or other work of "
         "the machine did; times and savings here are of captured steps"
+    ]
+
+
+def quicker_compiles(compile_ps: Int64, after: AfterCapture | None) -> list[str]:
+    """What to say where steps compile after the capture as often as in it, each in far less time; else empty."""
+    compiling = compile_ps[compile_ps > 0]
+    if after is None or after.estimated or after.steps < MIN_STEPS_AFTER or not len(compiling):
+        return []
+    if after.compiling_steps / after.steps < SAME_RATE_FROM * len(compiling) / len(compile_ps):
+        return []
+    later, captured = after.seconds / after.compiling_steps * PS_PER_S, float(compiling.mean())
+    if captured < QUICKER_FROM * later:
+        return []
+    return [
+        f"compiling took {format_ms(ps_to_ms(captured))} in each captured step that compiled, and "
+        f"{format_ms(ps_to_ms(later))} in the {counted(after.compiling_steps, 'step')} that did so after the capture; "
+        "savings here are of captured steps"
     ]
 
 
