@@ -152,5 +152,15 @@ def test_devices_that_are_not_equally_busy_are_named(analyze):
     assert "/device:TPU:1 for 50 % of the steps' time, /device:TPU:0 for 100 %" in note
 
 
+@pytest.mark.parametrize(("at", "told"), [(500, True), (50, False)])
+def test_devices_that_work_by_turns_are_said_to(analyze, at, told):
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT), busy=500)
+    trace.tpu(1).line("XLA Modules").repeat("f(1)", range(at, COUNT * LENGTH, LENGTH), 500)
+    report = analyze(trace)
+    said = "at least one is busy for 100 % of the steps' time, each for 50 % on average"
+    assert any(said in each for each in report.warnings) is told
+
+
 def test_steps_of_the_device_are_not_begun_by_the_host():
     assert not StepSource.DEVICE.host_paced

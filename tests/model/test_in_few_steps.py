@@ -2,7 +2,7 @@
 
 import pytest
 
-from tpuprof.model.in_few_steps import COUNTED_FROM, FEW_SHARE, HELD_SHARE, few_of, said_of_few
+from tpuprof.model.in_few_steps import COUNTED_FROM, FEW_SHARE, HELD_SHARE, IN_ONE_SHARE, few_of, said_of_few
 
 
 def test_a_cost_of_each_step_is_of_no_few():
@@ -11,7 +11,15 @@ def test_a_cost_of_each_step_is_of_no_few():
 
 
 def test_a_cost_of_two_steps_is_said_so():
-    assert said_of_few([0.0, 0.0, 90.0, 0.1, 0.0, 0.0, 80.0, 0.2]) == "nearly all of it in 2 of 8 steps"
+    assert said_of_few([0.0, 0.0, 84.0, 0.1, 0.0, 0.0, 84.0, 0.2]) == "nearly all of it in 2 of 8 steps"
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.02, "69 % of it in one of 8 steps"), (-0.02, "nearly all of it in 2 of 8 steps")]
+)
+def test_one_step_that_has_most_of_it_is_said_to(share, said):
+    first = IN_ONE_SHARE + share
+    assert said_of_few([first, 1 - first, *[0.0] * 6]) == said
 
 
 @pytest.mark.parametrize(("held", "few"), [(HELD_SHARE, 1), (HELD_SHARE - 0.01, 2)])

@@ -1,9 +1,11 @@
 """Step boundaries from each source, in the order of trust."""
 
+import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.model.steps import StepSource
+from tpuprof.model.steps.repetition import find_repetition
 
 
 def ms(values):
@@ -419,3 +421,21 @@ def test_rare_small_programs_do_not_hide_the_period(read):
     steps = read(trace).steps
     assert len(steps) == 10
     assert steps.confidence == "medium"
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.4])
+def test_programs_that_take_turns_by_chance_make_no_period_of_several(share):
+    """Prefill and decode, say: at one of many distances most are equal by chance."""
+    found = [
+        find_repetition((np.random.default_rng(seed).random(200) < share).astype(np.int64))
+        for seed in range(20)
+    ]
+    assert all(each is None or each.width == 1 for each in found)
+
+
+def test_a_period_beside_evaluations_is_beyond_chance():
+    rounds = [(5, 3), (7, 2), (4, 3), (6, 1)]
+    labels = [label for count, extra in rounds for label in [0, 0, 0, 1] * count + [2] * extra]
+    found = find_repetition(np.array(labels, np.int64))
+    assert found is not None
+    assert found.width == 4

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from tpuprof.units import counted
+from tpuprof.units import counted, format_share
 
 # Share of a cost that must lie in a few steps for it to be theirs: what the other steps have is then next to nothing.
 # Not fitted: a cost that each step has needs nine steps of ten for it.
 HELD_SHARE = 0.9
 # Share of the steps that are few at most: with more, the cost is the rhythm of the run.
 FEW_SHARE = 0.5
+# Share of a cost that one of several steps must hold to be named alone (share): twice what all others hold together.
+IN_ONE_SHARE = 2 / 3
 # Captured steps from which a few of them can be counted (steps).
 COUNTED_FROM = 4
 
@@ -27,6 +29,11 @@ def few_of(times: Sequence[float]) -> int:
 
 
 def said_of_few(times: Sequence[float]) -> str:
-    """`nearly all of it in 2 of 8 steps`; empty where each step has the cost."""
+    """`nearly all of it in 2 of 8 steps`, or how much one of these has; empty where each step has the cost."""
     few = few_of(times)
-    return f"nearly all of it in {few} of {counted(len(times), 'step')}" if few else ""
+    if not few:
+        return ""
+    most, steps = max(times) / sum(times), counted(len(times), "step")
+    if few > 1 and most >= IN_ONE_SHARE:
+        return f"{format_share(most)} of it in one of {steps}"
+    return f"nearly all of it in {few} of {steps}"

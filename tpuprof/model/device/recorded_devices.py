@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.intervals import Bool, covered
+from tpuprof.model.intervals import Bool, covered, merge
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.table import COVERS_FROM_SHARE
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
@@ -64,7 +64,7 @@ def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> S
         notes.append(f"{idle} of {idle + len(used)} x {devices[0].type} did no work in the captured steps")
     told = [_told(stopped, len(whole), len(steps))] if stopped else []
     kept = [device for device, _ in whole]
-    return Seen(kept, told, [*notes, *_uneven(kept, steps)])
+    return Seen(kept, told, [*notes, *(_uneven(kept, steps) or _by_turns(kept, steps))])
 
 
 def _of_blind(devices: list[DeviceActivity]) -> str:
@@ -101,6 +101,23 @@ def _uneven(devices: list[DeviceActivity], steps: Steps) -> list[str]:
     return [
         f"devices are not equally busy: {least} for {format_share(shares[least])} of the steps' time, {most} for "
         f"{format_share(shares[most])}. What is said of the device is their mean"
+    ]
+
+
+def _by_turns(devices: list[DeviceActivity], steps: Steps) -> list[str]:
+    """A sentence where one device works while another idles, as in a pipeline: it waits for that one, then."""
+    wall = int(steps.wall_ps.sum())
+    if len(devices) < 2 or not wall:
+        return []
+    any_works = int(covered(merge(*(each.busy for each in devices)), steps.start, steps.end).sum()) / wall
+    each_works = (
+        sum(int(covered(each.busy, steps.start, steps.end).sum()) for each in devices) / wall / len(devices)
+    )
+    if any_works - each_works < NAMED_FROM_SHARE:
+        return []
+    return [
+        f"devices work by turns: at least one is busy for {format_share(any_works)} of the steps' time, each for "
+        f"{format_share(each_works)} on average. A device that idles may wait for another one"
     ]
 
 

@@ -16,6 +16,10 @@ MIN_REPEATS = 3
 # Share of labels that must equal the label one period before, or nothing repeats. An evaluation of any length every
 # few steps breaks one or two repetitions in five.
 REPEATS_FROM_SHARE = 0.6
+# Labels in no order are often equal, too: 62 % of them where one of two labels is three times as frequent. Of what is
+# beyond that chance, so much must be equal at a distance of several labels (share). Prefill and decode in any order
+# reach a third of it at one of 20 distances, steps with an evaluation every few of them half. A judgement.
+BEYOND_CHANCE_FROM_SHARE = 0.4
 # A shorter period is taken where it fits nearly as well as the best (share of labels): 32 micro-batches and one
 # update repeat after 33 programs, not after 1, which fits 94 % of them.
 AS_GOOD_WITHIN = 0.02
@@ -96,10 +100,19 @@ def _period(codes: Int64) -> int | None:
     estimate = _equal_shares(codes, longest)
     promising = np.flatnonzero(estimate >= max(REPEATS_FROM_SHARE, estimate.max()) - _ESTIMATE_WITHIN)
     exact = [(int(row) + 1, _equal_share(codes, int(row) + 1)) for row in promising[:_MAX_CHECKED]]
+    chance = _equal_by_chance(codes)
+    exact = [
+        each for each in exact if each[0] == 1 or each[1] - chance >= BEYOND_CHANCE_FROM_SHARE * (1 - chance)
+    ]
     best = max((share for _, share in exact), default=0.0)
     if best < REPEATS_FROM_SHARE:
         return None
     return next(distance for distance, share in exact if share >= best - AS_GOOD_WITHIN)
+
+
+def _equal_by_chance(codes: Int64) -> float:
+    """The share of labels that equal another one, where labels come in any order."""
+    return float(((np.bincount(codes) / len(codes)) ** 2).sum())
 
 
 def _equal_share(codes: Int64, distance: int) -> float:

@@ -9,7 +9,9 @@ from tpuprof.units import format_ms
 # Transfers listed as evidence (rows).
 SHOWN = 8
 # Why a rule passes where little of what it looks at is communication.
-MOSTLY_LATE = "most of the waits are for the chip that comes last: see barrier-skew"
+MOSTLY_LATE = (
+    "most of the waits are for chips that come later: barrier-skew says whether it is always the same one"
+)
 _ROLES = {
     PARAMETER_GATHER: "gathers",
     GRADIENT_SCATTER: "scatters the gradient of",
