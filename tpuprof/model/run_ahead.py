@@ -154,7 +154,8 @@ def _queue(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> _
         # From one wait to the next as many end as are handed over, or from the beginning to the only one.
         first, last = np.flatnonzero(done >= OF_A_WAIT * done.max())[[0, -1]].tolist()
         rows = slice(first + 1 if first < last else 0, last + 1)
-        of_one = float(given[rows].mean()), float(done[rows].mean())
+        # A step runs whole programs: where fewer end, the queue grows.
+        of_one = float(given[rows].mean()), float(max(round(done[rows].mean()), 1))
     return _Queue(given / of_one[0], done / of_one[1]) if all(of_one) else None
 
 
