@@ -175,6 +175,14 @@ def test_steps_that_only_fill_the_queue_are_no_steps(tmp_path, deep, left_out):
         assert report.steps.count == 30 + deep
 
 
+def test_so_it_is_where_most_captured_steps_fill_the_queue(tmp_path):
+    """Fewer programs end in most steps then: that is no step of half a program."""
+    report = analyze_run(calls_of_steps([1] * 27 + [10] * 14, 10).write(tmp_path / "host.xplane.pb"))
+    assert [each.name for each in report.phases] == ["run-up"]
+    assert report.steps.count == pytest.approx(14, abs=2)
+    assert report.run_summary.mean_step_ms == pytest.approx(10, rel=0.1)
+
+
 def test_bursts_have_no_run_up(tmp_path):
     trace = calls_of_steps([1] * 60, 10, reads=range(9, 60, 10))
     assert analyze_run(trace.write(tmp_path / "host.xplane.pb")).steps.count == 60

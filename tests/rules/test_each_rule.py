@@ -226,6 +226,8 @@ CASES = {
         ("fused", "passed", dispatched(programs=EAGER_FROM_PROGRAMS - 1.0)),
         ("just not fused", "failed", dispatched(programs=float(EAGER_FROM_PROGRAMS))),
         ("programs of compiled functions", "passed", dispatched(compiled_regions=8.0)),
+        ("parts of a compiled function", "passed", dispatched(compiled_regions=3.0, graph_breaks=6.0)),
+        ("few parts of one", "failed", dispatched(compiled_regions=3.0, graph_breaks=5.0)),
         ("functions of torch.compile", "passed", dispatched(ops=EAGER_FROM_PROGRAMS - 1.0)),
         ("lazy tensors", "not_applicable", {"steps": steps(), "eager_dispatch": None}),
         ("no steps", "unavailable", {"framework": "torch_tpu"}),

@@ -151,7 +151,8 @@ def _queue(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> _
     given = np.minimum(given, max(int(median(given)), 1))
     done = _inside(np.sort(_busiest(devices).programs.end), steps)
     # A call may be several programs, as on several devices.
-    of_one = median(given), median(done)
+    # Where most steps fill the queue, the later ones have a program end in each.
+    of_one = median(given), median(done) or median(done[len(done) // 2 :])
     if not all(of_one) and done.any():
         # From one wait to the next as many end as are handed over, or from the beginning to the only one.
         first, last = np.flatnonzero(done >= OF_A_WAIT * done.max())[[0, -1]].tolist()

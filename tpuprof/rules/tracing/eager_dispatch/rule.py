@@ -117,7 +117,7 @@ def check(signals: Signals) -> Outcome:
     if not found.programs and found.ops >= EAGER_FROM_PROGRAMS:
         return not_checked("no program ran in the captured steps: the host ran ahead of them", evidence)
     # Functions of torch.compile are programs too, and no ops.
-    alone = found.programs - OF_A_FUNCTION * (found.compiled_regions or 0.0)
+    alone = found.programs - OF_A_FUNCTION * _compiled_calls(found)
     if min(alone, found.ops) < EAGER_FROM_PROGRAMS:
         programs = counted(round(found.programs), "program")
         return passed(evidence, reason=f"a step is {programs}: its ops are fused or compiled")
@@ -128,6 +128,12 @@ def check(signals: Signals) -> Outcome:
     if share < PRICED_FROM_SHARE or share + alone_share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops run one by one, but calling them takes little of the step")
     return _failed(signals, found, evidence, share, alone_share)
+
+
+def _compiled_calls(found: EagerDispatch) -> float:
+    """Calls of torch.compile's functions, at least: after a graph break one function may be called for each layer."""
+    parts = found.graph_breaks + 1 if found.graph_breaks else 0.0
+    return max(found.compiled_regions or 0.0, parts)
 
 
 def _alone_share(signals: Signals, found: EagerDispatch) -> float:
