@@ -155,6 +155,11 @@ thread.join()
     before = telemetry(tmp_path / "run")[0]
     assert not before["captured"] and sum(each["seconds"] for each in before["compiles"]) > 0
     assert "truncated-trace" not in [each.rule for each in report.findings if each.status == "failed"]
+    # What was kept while the program went on is gone.
+    assert not [note for note in report.warnings if UNENDED in note]
+    files = [path.name.partition(".")[0] for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert files.count("telemetry") == files.count("run") == 1
+    assert len(list((tmp_path / "run").rglob("*.xplane.pb"))) == 1
 
 
 def test_a_recording_by_the_clock_outlives_a_program_that_is_killed(tmp_path):
@@ -169,15 +174,6 @@ def test_a_recording_by_the_clock_outlives_a_program_that_is_killed(tmp_path):
     report = analyze_run(tmp_path / "run")
     assert report.steps.count > 8
     assert [note for note in report.warnings if UNENDED in note]
-
-
-def test_a_recording_by_the_clock_is_in_the_folder_once(tmp_path):
-    report, _ = captured(tmp_path, KILLED.partition("os.kill")[0])
-    assert report.steps.count > 8
-    assert not [note for note in report.warnings if UNENDED in note]
-    files = [path.name.partition(".")[0] for path in (tmp_path / "run").rglob("*") if path.is_file()]
-    assert sorted(files).count("telemetry") == files.count("run") == 1
-    assert len(list((tmp_path / "run").rglob("*.xplane.pb"))) == 1
 
 
 def test_a_program_that_trains_for_less_than_a_second_is_captured_without_its_evaluations(tmp_path):
