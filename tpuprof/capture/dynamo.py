@@ -49,7 +49,11 @@ def warnings(noted: dict[str, list[dict[str, str]]]) -> list[str]:
 
 def _limits(recompiles: list[dict[str, str]]) -> list[dict[str, str]]:
     """The functions that dynamo compiled as often as it may, how often that is, and what did not hold the last time."""
-    limit = int(getattr(sys.modules.get("torch._dynamo.config"), "recompile_limit", 0))
+    try:
+        limit = int(getattr(sys.modules.get("torch._dynamo.config"), "recompile_limit", 0))
+    except (TypeError, ValueError) as error:  # another release of torch may hold something else there
+        pass_on(error)
+        return []
     found = Counter(each["source"] for each in recompiles)
     last = {each["source"]: " ".join(each["reason"].partition("#")[0].split()) for each in recompiles}
     return [

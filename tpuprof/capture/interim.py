@@ -30,10 +30,11 @@ class Interim:
         self._listed_as = listed_as
         self._files: list[Path] = []
 
-    def write(self, name: str, profile: Path, capture: dict[str, Any], notes: list[str]) -> None:
-        """Write a capture's profile and facts, once; the profile stays where it is, too. Raises `OSError`."""
-        if self._files:
-            return
+    def write(self, name: str, profile: Path, capture: dict[str, Any], notes: list[str]) -> str:
+        """Write a capture's profile and facts; the profile stays where it is, too. Raises `OSError`.
+
+        Returns the label that the profile carries.
+        """
         host = socket.gethostname() or "localhost"
         rank, processes = environment.process_place()
         info = environment.describe(host, rank, processes)
@@ -49,6 +50,7 @@ class Interim:
         label = placed.name.removesuffix(PROFILE_SUFFIX)
         self._files.append(run_writer.write_telemetry(self._run, label, rank, self._telemetry.records))
         self._files.append(run_writer.write_run_info(self._run, info))
+        return label
 
     def remove(self) -> None:
         """Remove it: what counts is written in its place."""

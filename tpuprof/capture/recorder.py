@@ -421,7 +421,9 @@ class Recorder:
                 if kept is None or kept.profile is None or self._placed or not kept.recording.by_clock:
                     return
                 self.name = self.name or run_writer.session_name()
-                self._interim.write(self.name, kept.profile, self._facts(self.name, kept), self.notes)
+                facts = self._facts(self.name, kept)
+                label = self._interim.write(self.name, kept.profile, facts, self.notes)
+                self._progress(crumbs.WRITTEN, label)
             except Exception as error:
                 note_failure("keeping a recording", error)
 
