@@ -1,11 +1,14 @@
 """GPU planes: streams, kernels by op, steps, collectives of NCCL; and what rules of TPUs say of them."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.decode.load import load
+from tpuprof.model.host.python_calls import SLOWS_EVERY_PS, tracer_note
 from tpuprof.model.timeline import build_host
 from tpuprof.timeline.lanes import extent, lanes_of
 
@@ -392,3 +395,16 @@ def test_a_trace_of_the_cpu_alone_is_whole_where_no_gpu_is_called(tmp_path, left
     path.write_text(json.dumps(document), "utf-8")
     (found,) = [each for each in analyze_run(path).findings if each.rule == "truncated-trace"]
     assert found.status == status
+
+
+@pytest.mark.parametrize(("count", "said"), [(1000, True), (999, False)])
+def test_a_tracer_that_notes_calls_often_is_said_to_slow_the_host(count, said):
+    names, span = ["$train.py:3 step", "aten::mm"], 1000 * SLOWS_EVERY_PS
+    at = np.arange(count) * (span // count)
+    plane = SimpleNamespace(events=SimpleNamespace(names=names))
+    driver = SimpleNamespace(
+        plane=plane, name_row=np.zeros(count, np.int64), start=at, end=np.append(at[1:], span)
+    )
+    notes = tracer_note(driver, SimpleNamespace(python_calls=True))
+    assert any("calls of Python functions, which slows the host" in note for note in notes) is said
+    assert not tracer_note(driver, SimpleNamespace(python_calls=False))

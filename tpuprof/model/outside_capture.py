@@ -33,8 +33,9 @@ COMPILES_TO_SHARE = 0.8
 # How much longer compiles of the captured steps take than those after the capture from which a note says so (ratio): a
 # fix then saves half of what the capture shows. A judgement.
 QUICKER_FROM = 2.0
-# Share of the captured rate at which steps compile after the capture for both to be the same compiles (ratio): rules
-# lower their prices to a lower rate, and say so.
+# Share of the captured rate of compiles, and of their time, that must return for both to be the same (ratio): a rate
+# counted in some tens of steps is known to about a tenth. Rules lower their prices to a lower rate, and say so. A
+# judgement.
 SAME_RATE_FROM = 0.9
 
 # Phases of a run that come again and again between steps; a compile does once.

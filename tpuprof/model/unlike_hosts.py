@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.model.device.main_program import main_program
+from tpuprof.model.device.recorded_devices import not_equally_busy
 from tpuprof.model.host_run import HostRun
-from tpuprof.model.verdict_words import NAMED_FROM_SHARE
-from tpuprof.units import counted, format_share
+from tpuprof.units import counted
 
 # Hosts named one by one (hosts).
 NAMED = 4
@@ -34,13 +34,7 @@ def _programs(hosts: Sequence[HostRun]) -> list[str]:
 
 def _busy(hosts: Sequence[HostRun]) -> list[str]:
     shares = {host.name: int(host.breakdown.busy.sum()) / int(host.steps.wall_ps.sum()) for host in hosts}
-    least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])
-    if shares[most] - shares[least] < NAMED_FROM_SHARE:
-        return []
-    return [
-        f"devices are not equally busy: those of {least} for {format_share(shares[least])} of the steps' time, those "
-        f"of {most} for {format_share(shares[most])}. What is said of the device is the mean of all hosts"
-    ]
+    return not_equally_busy(shares, "those of ", "the mean of all hosts")
 
 
 def _named(names: Sequence[str]) -> str:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tpuprof import parts as part
 from tpuprof.model.device.collective_role import PARAMETER_GATHER
 from tpuprof.model.device.undisturbed import undisturbed_share
+from tpuprof.model.host_run import HostRun
 from tpuprof.report.late_chip import waited_in_collectives
 from tpuprof.report.schema import TransferRow
+from tpuprof.report.sections import ChipWaitRow
 from tpuprof.signals.base import signal
 from tpuprof.signals.inputs import DEVICE_OPS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.signals.telemetry import TelemetrySignals
 from tpuprof.units import ps_to_ms
+
+
+def late_share(rows: Sequence[ChipWaitRow], hosts: Sequence[HostRun]) -> float:
+    """How much of the time in which the hosts' devices wait on communication is for a chip that comes last; else 0."""
+    waits = sum(
+        len(host.devices) * ps_to_ms(int(host.breakdown.parts[part.COLLECTIVE].sum())) for host in hosts
+    )
+    return min(waited_in_collectives(rows) / waits, 1.0) if waits else 0.0
 
 
 class TransferSignals(StepSignals, TelemetrySignals):
@@ -40,11 +52,7 @@ class TransferSignals(StepSignals, TelemetrySignals):
     @signal("share", needs=(STEPS, DEVICE_OPS))
     def late_chip_share(self) -> float:
         """How much of the time in which devices wait on communication is a wait for the host's chip that comes last."""
-        waits = sum(
-            len(host.devices) * ps_to_ms(int(host.breakdown.parts[part.COLLECTIVE].sum()))
-            for host in self._run.hosts
-        )
-        return min(waited_in_collectives(self._report.hosts.chip_waits) / waits, 1.0) if waits else 0.0
+        return late_share(self._report.hosts.chip_waits, self._run.hosts)
 
     @signal("transfers", needs=(STEPS, DEVICE_OPS))
     def parameter_gathers(self) -> list[TransferRow]:

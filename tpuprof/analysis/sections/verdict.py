@@ -35,11 +35,12 @@ from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.records import record
 from tpuprof.report.labels import fallback_text
-from tpuprof.report.late_chip import last_to_collectives, waited_in_collectives
+from tpuprof.report.late_chip import last_to_collectives
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
+from tpuprof.signals.transfers import late_share
 from tpuprof.units import counted, format_share, ps_to_ms
 
 # What a report calls ops that wait for Python code on the host.
@@ -216,14 +217,10 @@ def _late_host(times: StepTimes, hosts: Hosts) -> str:
 
 def _late_chip(run: Run, rows: Sequence[ChipWaitRow]) -> str:
     """How much of communication is a wait for the chip that comes last; empty where that is little."""
-    waits = sum(
-        len(host.devices) * ps_to_ms(int(host.breakdown.parts[part.COLLECTIVE].sum())) for host in run.hosts
-    )
-    share = min(waited_in_collectives(rows) / waits, 1.0) if waits else 0.0
     last = last_to_collectives(rows)
     of = f" of {last.host}" if last is not None and len(run.hosts) > 1 else ""
     other = f"{last.device}{of}, which comes last" if last is not None else "chips that come later"
-    return _is_a_wait(share, other)
+    return _is_a_wait(late_share(rows, run.hosts), other)
 
 
 def _is_a_wait(share: float, other: str) -> str:

@@ -51,12 +51,12 @@ def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> S
         return replace(seen, notes=[*seen.notes, _of_blind(blind)], blind=not seen.devices)
     if not devices or not len(steps):
         return Seen(devices, [], [])
-    inside = np.stack([covered(each.busy, steps.start, steps.end) for each in devices])
+    busy = [covered(each.busy, steps.start, steps.end) for each in devices]
     notes = _outside(devices, steps)
-    used = [(device, own) for device, own in zip(devices, inside > 0, strict=True) if own.any()]
+    used = [(device, own > 0) for device, own in zip(devices, busy, strict=True) if own.any()]
     if not used:
         return Seen(devices, [], notes)
-    any_works: Bool = np.any(inside > 0, axis=0)
+    any_works: Bool = np.any(np.stack(busy) > 0, axis=0)
     whole = [each for each in used if _is_seen(each[1], any_works)] or used
     stopped = [each for each in used if whole is not used and not _is_seen(each[1], any_works)]
     idle = max(planes, len(devices)) - len(used)
@@ -64,7 +64,8 @@ def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> S
         notes.append(f"{idle} of {idle + len(used)} x {devices[0].type} did no work in the captured steps")
     told = [_told(stopped, len(whole), len(steps))] if stopped else []
     kept = [device for device, _ in whole]
-    return Seen(kept, told, [*notes, *(_uneven(kept, steps) or _by_turns(kept, steps))])
+    works = {each.name: int(own.sum()) for each, own in zip(devices, busy, strict=True)}
+    return Seen(kept, told, [*notes, *_unlike(kept, works, steps)])
 
 
 def _of_blind(devices: list[DeviceActivity]) -> str:
@@ -89,30 +90,33 @@ def _outside(devices: list[DeviceActivity], steps: Steps) -> list[str]:
     ]
 
 
-def _uneven(devices: list[DeviceActivity], steps: Steps) -> list[str]:
-    """A sentence where one device is busy for clearly less of the steps than another: parts are their mean."""
+def _unlike(devices: list[DeviceActivity], works: dict[str, int], steps: Steps) -> list[str]:
+    """What to say of devices that are busy for unlike shares of the steps, or by turns; `works` is how long each is."""
     wall = int(steps.wall_ps.sum())
     if len(devices) < 2 or not wall:
         return []
-    shares = {each.name: int(covered(each.busy, steps.start, steps.end).sum()) / wall for each in devices}
+    shares = {each.name: works[each.name] / wall for each in devices}
+    return not_equally_busy(shares, "", "their mean") or _by_turns(devices, shares, steps)
+
+
+def not_equally_busy(shares: dict[str, float], of: str, what: str) -> list[str]:
+    """A sentence where one is busy for clearly less of the steps' time than another (`shares` by name), else none.
+
+    `of` stands before each name, and `what` of them is said of the device.
+    """
     least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])
     if shares[most] - shares[least] < NAMED_FROM_SHARE:
         return []
     return [
-        f"devices are not equally busy: {least} for {format_share(shares[least])} of the steps' time, {most} for "
-        f"{format_share(shares[most])}. What is said of the device is their mean"
+        f"devices are not equally busy: {of}{least} for {format_share(shares[least])} of the steps' time, {of}{most} "
+        f"for {format_share(shares[most])}. What is said of the device is {what}"
     ]
 
 
-def _by_turns(devices: list[DeviceActivity], steps: Steps) -> list[str]:
+def _by_turns(devices: list[DeviceActivity], shares: dict[str, float], steps: Steps) -> list[str]:
     """A sentence where one device works while another idles, as in a pipeline: it waits for that one, then."""
-    wall = int(steps.wall_ps.sum())
-    if len(devices) < 2 or not wall:
-        return []
+    wall, each_works = int(steps.wall_ps.sum()), sum(shares.values()) / len(shares)
     any_works = int(covered(merge(*(each.busy for each in devices)), steps.start, steps.end).sum()) / wall
-    each_works = (
-        sum(int(covered(each.busy, steps.start, steps.end).sum()) for each in devices) / wall / len(devices)
-    )
     if any_works - each_works < NAMED_FROM_SHARE:
         return []
     return [

@@ -19,6 +19,7 @@ from tpuprof.model.compile.recurrence import (
     rate,
     returns,
 )
+from tpuprof.model.outside_capture import SAME_RATE_FROM
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.model.telemetry import compiles_before
 from tpuprof.report.schema import Cause, CompileRow, Evidence
@@ -34,9 +35,6 @@ from tpuprof.units import MS_PER_S, counted, format_ms, format_share
 SHOWN = 8
 # Of compiles that no captured step holds.
 UNSEEN_CAUSE = "those hold none of it, so what changed is unknown"
-# Share of the captured compiles' time that must return for the title to speak of the captured steps alone (ratio): a
-# rate counted in some tens of steps is known to about a tenth. A judgement.
-SAME_RATE_FROM = 0.9
 # What compiles count that came once or twice after the capture (ratio): the first short batch and the first evaluation
 # compile once, a new learning rate per epoch each time. Half is the middle between none of it and all. A judgement.
 MAY_BE_ONCE = 0.5
