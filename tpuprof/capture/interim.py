@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from pathlib import Path
 from typing import Any
 
-from tpuprof.capture import dynamo, environment, run_writer
+from tpuprof.capture import run_writer
 from tpuprof.capture.telemetry import Telemetry
-from tpuprof.instrument.state import STATE, pass_on
+from tpuprof.capture.writing import placed_in, with_warnings
+from tpuprof.instrument.state import pass_on
 from tpuprof.run_folder import PROFILE_SUFFIX
 
 # What an analysis says of a run that holds no more than this.
@@ -35,21 +35,11 @@ class Interim:
 
         Returns the label that the profile carries.
         """
-        host = socket.gethostname() or "localhost"
-        rank, processes = environment.process_place()
-        info = environment.describe(host, rank, processes)
-        label = run_writer.host_label(host, rank, processes)
-        placed = run_writer.place_profile(self._run, name, label, _another(profile), self._listed_as)
+        info, placed, rank = placed_in(self._run, name, _another(profile), capture, self._listed_as)
         self._files.append(placed)
-        if self._listed_as:
-            info["listed_as"] = self._listed_as
-        info["profile"] = str(placed.relative_to(self._run))
-        info["capture"] = capture
-        info["dynamo"] = dynamo.notes()
-        info["warnings"] = [*notes, UNENDED, *dynamo.warnings(info["dynamo"]), *STATE.notes]
         label = placed.name.removesuffix(PROFILE_SUFFIX)
         self._files.append(run_writer.write_telemetry(self._run, label, rank, self._telemetry.records))
-        self._files.append(run_writer.write_run_info(self._run, info))
+        self._files.append(run_writer.write_run_info(self._run, with_warnings(info, [*notes, UNENDED])))
         return label
 
     def remove(self) -> None:

@@ -67,6 +67,23 @@ def write_run(
 
     `listed_as` is the host's name in the list of a pod's hosts, empty where there is none.
     """
+    info, placed, rank = placed_in(run, name, profile, capture, listed_as)
+    notes = list(notes)
+    info["graphs"] = _graphs(run, placed, telemetry, notes)
+    label = placed.name.removesuffix(PROFILE_SUFFIX)
+    run_writer.write_telemetry(run, label, rank, telemetry.records)
+    label = f"{label}.{rank}"
+    _keep_text(run, label, telemetry, notes)
+    if library_calls:
+        info["library_calls"] = library_calls
+    run_writer.write_run_info(run, with_warnings(info, notes))
+    return label
+
+
+def placed_in(
+    run: Path, name: str, profile: Path, capture: dict[str, Any], listed_as: str
+) -> tuple[dict[str, Any], Path, int]:
+    """Move a profile into the run folder; the process's description, where the profile is now, and the rank."""
     host = socket.gethostname() or "localhost"
     rank, processes = environment.process_place()
     info = environment.describe(host, rank, processes)
@@ -74,20 +91,13 @@ def write_run(
     placed = run_writer.place_profile(run, name, label, profile, listed_as)
     if listed_as:
         info["listed_as"] = listed_as
-    info["profile"] = str(placed.relative_to(run))
-    notes = list(notes)
-    info["graphs"] = _graphs(run, placed, telemetry, notes)
-    label = placed.name.removesuffix(PROFILE_SUFFIX)
-    run_writer.write_telemetry(run, label, rank, telemetry.records)
-    label = f"{label}.{rank}"
-    _keep_text(run, label, telemetry, notes)
-    info["capture"] = capture
-    info["dynamo"] = dynamo.notes()
-    if library_calls:
-        info["library_calls"] = library_calls
-    info["warnings"] = [*notes, *dynamo.warnings(info["dynamo"]), *STATE.notes]
-    run_writer.write_run_info(run, info)
-    return label
+    return {**info, "profile": str(placed.relative_to(run)), "capture": capture}, placed, rank
+
+
+def with_warnings(info: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """The description with what dynamo noted, and all that the reader should know."""
+    noted = dynamo.notes()
+    return {**info, "dynamo": noted, "warnings": [*notes, *dynamo.warnings(noted), *STATE.notes]}
 
 
 def _keep_text(run: Path, label: str, telemetry: Telemetry, notes: list[str]) -> None:
