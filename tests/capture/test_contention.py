@@ -80,3 +80,16 @@ def test_a_container_may_have_less_than_the_machine(quota, count, monkeypatch, t
     monkeypatch.setattr(contention, "_QUOTA", tmp_path / "cpu.max")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
     assert contention.cpus() == count
+
+
+@pytest.mark.parametrize(("used", "counted"), [(2.0, 3.0), (1.0, 3.5), (0.0, 4.0), (2.1, 3.0)])
+def test_native_threads_wait_for_other_processes_as_far_as_those_had_the_cpus(used, counted, monkeypatch):
+    ns = 10**9
+    watched = Contention()
+    monkeypatch.setattr(contention, "cpus", lambda: 2.0)
+    monkeypatch.setattr(contention, "_name", {"7": "python", "8": "pt_autograd_0"}.get)
+    monkeypatch.setattr(contention, "_counts", lambda: {"7": (ns, ns), "8": (ns, ns)})
+    watched.start()
+    monkeypatch.setattr(watched, "cpus_used", lambda: used)
+    monkeypatch.setattr(contention, "_counts", lambda: {"7": (4 * ns, 2 * ns), "8": (9 * ns, 9 * ns)})
+    assert watched.native_seconds() == pytest.approx(counted)

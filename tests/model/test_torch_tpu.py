@@ -298,18 +298,21 @@ def test_a_real_fused_step_has_few_programs():
     assert programs("fuse.xplane.pb") < 8 <= programs("cold.xplane.pb")
 
 
-def compiled(*, nested, twice=False):
-    """Steps in which torch.compile made two functions: one calls the other, or they follow one another."""
+def compiled(*, nested, twice=False, late=0):
+    """Steps in which torch.compile made two functions: one calls the other, or they follow one another.
+
+    The last step takes so much longer (us), between the two.
+    """
     trace = TraceBuilder()
     main, run = (trace.host().line(name) for name in ("python", "python "))
     write = doubled if twice else lambda line, *args: line.event(*args)
     for number in range(5):
-        begin = number * STEP
-        write(main, "ProfilerStep", begin, STEP - 10)
-        write(main, "Torch-Compiled Region: 0/0", begin + 100, 9000 if nested else 2000)
+        begin, more = number * STEP, late if number == 4 else 0
+        write(main, "ProfilerStep", begin, STEP - 10 + more)
+        write(main, "Torch-Compiled Region: 0/0", begin + 100, (9000 if nested else 2000) + more)
         main.event("CompiledFunction", begin + 150, 1900)
-        write(main, "Torch-Compiled Region: 1/0", begin + 7000, 2000)
-        main.event("CompiledFunction", begin + 7100, 1800)
+        write(main, "Torch-Compiled Region: 1/0", begin + 7000 + more, 2000)
+        main.event("CompiledFunction", begin + 7100 + more, 1800)
         run.event("ExecutionTask::Run", begin + 200, 100)
     return trace
 
@@ -322,6 +325,12 @@ def test_a_function_that_is_called_inside_of_another_shows_a_graph_break(report,
     assert values["of them, called inside of another: graph breaks"] == 1
     assert values["time between the first and the last of them"] == pytest.approx(5.0, abs=0.3)
     assert "breaks once per step" in rule.title
+
+
+def test_a_part_that_compiles_in_one_step_does_not_stand_for_all_steps(report):
+    rule = finding(report(compiled(nested=True, late=500_000)), "graph-breaks")
+    values = {each.text: each.value for each in rule.evidence}
+    assert values["time between the first and the last of them"] == pytest.approx(5.0, abs=0.3)
 
 
 def test_functions_that_follow_one_another_may_have_been_compiled_apart(report):

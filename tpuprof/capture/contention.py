@@ -44,19 +44,24 @@ class Contention:
         return waited / (ran + waited) if self._before and ran + waited > 0 else None
 
     def native_seconds(self) -> float | None:
-        """How long threads that run no Python worked, or waited for a CPU to work on (s); autograd's are left out.
+        """How long threads that run no Python worked, or waited for a CPU that other processes had (s).
 
-        Where the device is this machine's CPU, it works on such threads: it worked for no longer than that. None where
-        the system does not say.
+        Where the device is this machine's CPU, it works on such threads: it worked for no longer than that. Autograd's
+        are left out. Of the waits that part counts which is the share of all CPUs that this process did not use: they
+        wait for its own threads otherwise, and not any more where those have less to do. None where the system does
+        not say.
         """
-        if not self._before:
+        used = self.cpus_used()
+        if not self._before or used is None:
             return None
+        others = max(1 - used / cpus(), 0.0)
         python = {str(each.native_id) for each in threading.enumerate()}
-        wanted = 0
-        for thread, counts in _counts().items():
+        worked = 0.0
+        for thread, (ran, waited) in _counts().items():
             if thread not in python and not _name(thread).startswith(_AUTOGRAD):
-                wanted += sum(counts) - sum(self._before.get(thread, (0, 0)))
-        return wanted / NS_PER_S
+                before = self._before.get(thread, (0, 0))
+                worked += ran - before[0] + others * (waited - before[1])
+        return worked / NS_PER_S
 
 
 def cpus() -> float:

@@ -17,8 +17,8 @@ def on_cpu_plugin(info: dict[str, Any]) -> bool:
 def native_seconds(info: dict[str, Any]) -> float | None:
     """How long the device worked at most while the capture recorded (s); None where it is no CPU, or was not counted.
 
-    It works on threads that run no Python. What those worked, or waited for a CPU to work on, holds its work, and that
-    of the threads which hand programs to it.
+    It works on threads that run no Python. What those worked, or waited for a CPU that other processes had, holds its
+    work, and that of the threads which hand programs to it.
     """
     capture = info.get("capture")
     if not on_cpu_plugin(info) or not isinstance(capture, dict):

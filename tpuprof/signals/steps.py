@@ -11,16 +11,13 @@ from tpuprof.model.cpu_plugin import native_seconds
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, StepColumns, step_columns
+from tpuprof.model.steps.table import TYPICAL_UP_TO
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 from tpuprof.report.schema import CompileRow, StepSummary
 from tpuprof.report.sections import PhaseRow, Steadiness
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
 from tpuprof.signals.inputs import COMPILES, DEVICES, HOST_EVENTS, STEPS
 from tpuprof.units import MS_PER_S, PS_PER_MS
-
-# A step counts as typical up to this multiple of the median wall time (ratio): the spread of steady steps seen on
-# shared machines stays below it, and a compile, a checkpoint or an evaluation goes far above.
-TYPICAL_UP_TO = 1.25
 
 
 def ways_to_sample(framework: str) -> str:

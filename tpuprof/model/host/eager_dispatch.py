@@ -6,6 +6,8 @@ many. Two profilers in one process each write an op, one inside the other: only 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tpuprof.model.host.activity import autograd_threads
@@ -53,12 +55,13 @@ class EagerDispatch:
     """Means per step. `ops` are outermost ops of the training and autograd threads, `programs` runs of programs.
 
     `optimizer_ps` is the time of the training thread in optimizer calls; of the ops in them, `optimizer_many` update
-    many parameters at once. `compiled_regions` are different functions that torch.compile made, `between_ps` is the
-    time of the training thread from the first to the last of them in which none of what was compiled runs. Of the
-    functions, `graph_breaks` are called inside of another: dynamo left that one in the middle; `parts_ps` is what the
-    calls beyond one take, each as long as the shortest, those of the backward pass as well. `optimizer_ps` and
-    `compiled_regions` are None where the framework has no events of such calls; the others then say nothing. Where
-    calls are of named functions (JAX), `most_calls` are those of the one called most often.
+    many parameters at once. `compiled_regions` are different functions that torch.compile made. Of these,
+    `graph_breaks` are called inside of another: dynamo left that one in the middle. `between_ps` is the time of the
+    training thread from the first to the last of them in which none of what was compiled runs. `calls_beyond` are the
+    calls beyond one forward and one backward; they take `parts_ps` at least, each as long as the shortest, and
+    `calls_ps` is what all but the shortest take. These four are of typical steps.
+    `optimizer_ps` and `compiled_regions` are None where the framework has no events of such calls; the others then say
+    nothing. Where calls are of named functions (JAX), `most_calls` are those of the one called most often.
     """
 
     ops: float
@@ -69,7 +72,9 @@ class EagerDispatch:
     compiled_regions: float | None = None
     between_ps: float = 0.0
     graph_breaks: float = 0.0
+    calls_beyond: float = 0.0
     parts_ps: float = 0.0
+    calls_ps: float = 0.0
     most_called: str = ""
     most_calls: float = 0.0
 
@@ -89,7 +94,11 @@ def eager_dispatch(
     rows = ops[id(driver)]
     rows = rows[contains(calls, driver.start[rows]) & steps.hold(driver.start[rows])]
     names = [driver.plane.events.names[name] for name in driver.name_row[rows].tolist()]
-    regions, between, breaks, parts = _regions(driver, vocabulary, steps)
+    regions, breaks, between, parts = _regions(driver, vocabulary, steps)
+    # A step in which a part compiles spends some hundred times as long there: it would stand for all steps.
+    typical = steps.typical
+    for track in backward:
+        parts = parts.and_those(_backward_calls(track, vocabulary, steps))
     return EagerDispatch(
         ops=sum(int(steps.hold(track.start[ops[id(track)]]).sum()) for track in (driver, *backward)) / count,
         programs=sum(_programs(track, vocabulary, steps) for track in host.threads) / count,
@@ -97,9 +106,11 @@ def eager_dispatch(
         optimizer_ops=len(names) / count,
         optimizer_many=sum(name.startswith(_MANY) for name in names) / count,
         compiled_regions=regions / count,
-        between_ps=between / count,
         graph_breaks=breaks / count,
-        parts_ps=(parts + sum(_backward_parts(track, vocabulary, steps) for track in backward)) / count,
+        between_ps=float(between[typical].mean()),
+        calls_beyond=float(parts.beyond[typical].mean()),
+        parts_ps=float(parts.least[typical].mean()),
+        calls_ps=float(parts.most[typical].mean()),
     )
 
 
@@ -116,35 +127,62 @@ def _calls(driver: Track, vocabulary: Vocabulary, steps: Steps) -> EagerDispatch
     return EagerDispatch(called, called, most_called=name, most_calls=int(counts[most]) / len(steps))
 
 
-def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, int, int, int]:
-    """Different compiled functions of all steps, time between the first and the last of each step (ps), breaks, and
-    what the calls beyond one take where each takes as long as the shortest (ps).
+@record(frozen=True)
+class _Calls:
+    """Calls of compiled functions beyond one, by step: how many, and their time (ps), a column each [steps].
+
+    `least` counts each as long as the step's shortest, `most` all but the shortest.
+    """
+
+    beyond: Int64
+    least: Int64
+    most: Int64
+
+    @classmethod
+    def of(cls, lengths: Sequence[Int64]) -> _Calls:
+        """From the lengths of each step's calls (ps)."""
+        rows = [
+            (len(each) - 1, int(each.min()) * (len(each) - 1), int(each.sum() - each.min()))
+            if len(each)
+            else (0, 0, 0)
+            for each in lengths
+        ]
+        return cls(*np.array(rows, np.int64).T)
+
+    def and_those(self, more: _Calls) -> _Calls:
+        """Both together: forward and backward passes."""
+        return _Calls(self.beyond + more.beyond, self.least + more.least, self.most + more.most)
+
+
+def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, int, Int64, _Calls]:
+    """Different compiled functions and graph breaks of all steps; by step, the time between the first and the last
+    function (ps), and the calls.
     """
     rows = _rows_of(driver, vocabulary, COMPILED_REGION)
     calls = _rows_of(driver, vocabulary, CALL_MARK)
-    count = between = breaks = parts = 0
-    for start, end in zip(steps.start.tolist(), steps.end.tolist(), strict=True):
-        own = rows[(driver.start[rows] >= start) & (driver.start[rows] < end)]
+    count = breaks = 0
+    between, lengths = np.zeros(len(steps), np.int64), []
+    for step, own in enumerate(_by_step(driver, rows, steps)):
+        count += len(set(driver.name_row[own].tolist()))
+        until = np.maximum.accumulate(driver.end[own])
+        breaks += int((driver.start[own][1:] < until[:-1]).sum())
+        runs = _compiled(driver, own, calls)
         if len(own):
-            count += len(set(driver.name_row[own].tolist()))
-            until = np.maximum.accumulate(driver.end[own])
-            breaks += int((driver.start[own][1:] < until[:-1]).sum())
-            runs = _compiled(driver, own, calls)
-            between += int(until[-1] - driver.start[own][0]) - runs.total
-            lengths = runs.end - runs.start
-            parts += int(lengths.min()) * (len(lengths) - 1) if len(lengths) else 0
-    return count, between, breaks, parts
+            between[step] = int(until[-1] - driver.start[own][0]) - runs.total
+        lengths.append(runs.end - runs.start)
+    return count, breaks, between, _Calls.of(lengths)
 
 
-def _backward_parts(track: Track, vocabulary: Vocabulary, steps: Steps) -> int:
-    """What an autograd thread's calls of compiled backward passes beyond one in a step take, each as the shortest."""
-    rows = _rows_of(track, vocabulary, BACKWARD_MARK)
-    total = 0
-    for start, end in zip(steps.start.tolist(), steps.end.tolist(), strict=True):
-        own = rows[(track.start[rows] >= start) & (track.start[rows] < end)]
-        lengths = track.end[own] - track.start[own]
-        total += int(lengths.min()) * (len(lengths) - 1) if len(lengths) else 0
-    return total
+def _backward_calls(track: Track, vocabulary: Vocabulary, steps: Steps) -> _Calls:
+    """An autograd thread's calls of compiled backward passes."""
+    rows = _by_step(track, _rows_of(track, vocabulary, BACKWARD_MARK), steps)
+    return _Calls.of([track.end[own] - track.start[own] for own in rows])
+
+
+def _by_step(track: Track, rows: Int64, steps: Steps) -> list[Int64]:
+    """The rows, in order of their starts, that begin in each step."""
+    first, last = (np.searchsorted(track.start[rows], edges) for edges in (steps.start, steps.end))
+    return [rows[begin:end] for begin, end in zip(first.tolist(), last.tolist(), strict=True)]
 
 
 def _compiled(driver: Track, regions: Int64, calls: Int64) -> Spans:

@@ -15,6 +15,10 @@ from tpuprof.records import record
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 
+# A step counts as typical up to this multiple of the median wall time (ratio): the spread of steady steps seen on
+# shared machines stays below it, and a compile, a checkpoint or an evaluation goes far above.
+TYPICAL_UP_TO = 1.25
+
 
 class StepSource(StrEnum):
     """What step boundaries were read from, in the order of trust. The value is the text that reports show."""
@@ -67,6 +71,12 @@ class Steps:
     def wall_ps(self) -> Int64:
         """Wall time of each step in ps."""
         return self.end - self.start
+
+    @property
+    def typical(self) -> Bool:
+        """Which steps take what a step takes when nothing out of the ordinary happens; there must be a step."""
+        typical: Bool = self.wall_ps <= TYPICAL_UP_TO * median(self.wall_ps)
+        return typical
 
     def hold(self, times: Int64) -> Bool:
         """Whether each time is in a step."""
