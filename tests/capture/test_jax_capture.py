@@ -166,7 +166,10 @@ def test_a_recording_by_the_clock_outlives_a_program_that_is_killed(tmp_path):
     """It was written at the program's end alone: one that ran out of memory after hours left nothing."""
     script = tmp_path / "train.py"
     script.write_text(f"{HEAD}import os, signal{KILLED}")
-    done = scripts.capture(tmp_path / "run", sys.executable, script, env={**os.environ, **ENVIRONMENT})
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, **ENVIRONMENT, "TMPDIR": str(temporary)}
+    done = scripts.capture(tmp_path / "run", sys.executable, script, env=environment)
     assert (
         done.returncode,
         "SIGKILL ended the program; what was captured by then is kept" in done.stderr,
@@ -174,6 +177,7 @@ def test_a_recording_by_the_clock_outlives_a_program_that_is_killed(tmp_path):
     report = analyze_run(tmp_path / "run")
     assert report.steps.count > 8
     assert [note for note in report.warnings if UNENDED in note]
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_program_that_trains_for_less_than_a_second_is_captured_without_its_evaluations(tmp_path):

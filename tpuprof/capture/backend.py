@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from tpuprof.capture.scratch import new_scratch, remove_scratch
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.instrument.state import pass_on
 from tpuprof.run_folder import profile_name
 
 
@@ -64,7 +62,7 @@ class InProcess(_Alone):
         """Begin recording into a scratch folder."""
         import torch_xla.debug.profiler as xp
 
-        self._scratch = Path(tempfile.mkdtemp(prefix="tpuprof-"))
+        self._scratch = new_scratch()
         self._scratches.append(self._scratch)
         xp.start_trace(str(self._scratch))
 
@@ -104,7 +102,7 @@ class OverServer(_Alone):
 
         port = free_port()
         start_server(port)
-        self._scratch = Path(tempfile.mkdtemp(prefix="tpuprof-"))
+        self._scratch = new_scratch()
         target = Target(self._scratch, "session", "host")
         asked = threading.Event()
 
@@ -152,15 +150,6 @@ def choose_backend() -> Backend:
             'Install it with: pip install "tpuprof[xla]".',
         ) from error
     return InProcess() if hasattr(xp, "start_trace") else OverServer()
-
-
-def remove_scratch(folder: Path) -> None:
-    """Remove a folder of ours. What cannot be removed stays."""
-
-    def failed(_function: object, _path: str, what: tuple[object, BaseException, object]) -> None:
-        pass_on(what[1])
-
-    shutil.rmtree(folder, onerror=failed)
 
 
 def newest_profile(folder: Path | None) -> Path | None:

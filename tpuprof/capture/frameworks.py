@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tpuprof.capture import jax_session
-from tpuprof.capture.backend import newest_profile, remove_scratch
+from tpuprof.capture.backend import newest_profile
+from tpuprof.capture.scratch import new_scratch, remove_scratch
 from tpuprof.instrument.frameworks.jax import Jax
 from tpuprof.instrument.frameworks.kept_programs import KeptPrograms
 from tpuprof.instrument.frameworks.torch_tpu import record_ops
@@ -27,7 +27,7 @@ class _InScratch:
 
     def start(self) -> None:
         """Begin recording into a scratch folder."""
-        self._scratches.append(Path(tempfile.mkdtemp(prefix="tpuprof-")))
+        self._scratches.append(new_scratch())
         self._begin(str(self._scratches[-1]))
 
     def busy(self) -> bool:

@@ -34,9 +34,11 @@ def install(folder: str) -> None:
 def _record(folder: str, framework: str) -> None:
     import importlib
 
+    from tpuprof.capture import scratch
     from tpuprof.capture.orders import Orders
 
     crumbs.leave(folder, crumbs.IMPORTED, framework)
+    scratch.put_into(folder)
     for name, session in _sessions:
         if _RECORDED.index(name) < _RECORDED.index(framework) or session.trains():
             return
