@@ -15,8 +15,9 @@ pytest.importorskip("tpuprof.decode._xspace", reason="the native modules are not
 
 def trimmed(data, window, are_cut=False):
     space = split(data)
-    planes = trim(space.planes, window, set(), are_cut=are_cut).planes
-    return xplane_pb2.XSpace.FromString(joined(planes, space.rest))
+    planes: dict[int, bytes] = {}
+    trim(space.planes, window, set(), planes.__setitem__, are_cut=are_cut)
+    return xplane_pb2.XSpace.FromString(joined([planes[at] for at in sorted(planes)], space.rest))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -76,34 +76,27 @@ def representative(report: Report, host: str) -> Window | None:
     return Window(host, [row.index for row in kept], kept[0].start_ns, end)
 
 
-class Trimmed(NamedTuple):
-    """What is left: planes, each serialized, in their order; and the HloProto of each program they embed, by name."""
-
-    planes: list[bytes]
-    programs: dict[str, bytes]
-
-
 def trim(
     planes: list[Data],
     window: Window | None,
     programs: set[str],
-    finish: Callable[[bytes], bytes] = bytes,
+    done: Callable[[int, bytes], None],
     *,
     are_cut: bool = False,
-) -> Trimmed:
-    """Serialized planes without events outside the window and what only they needed.
+) -> dict[str, bytes]:
+    """Leave events outside the window out of serialized planes, and what only they needed.
 
     Of the programs embedded in the profile, those that ran inside the window and `programs` stay. Without a
     window all events stay; where the planes `are_cut`, events outside it are gone before. One plane at a time is made
-    into objects, which take some five times its bytes; `finish` takes each as it is serialized, and `planes` is emptied
-    meanwhile.
+    into objects, which take some five times its bytes; `done` is given the number of each plane, in no order, and what
+    is left of it, serialized, and `planes` is emptied meanwhile. Returns the HloProto of each program that is left, by
+    its name.
 
     Raises `google.protobuf.message.DecodeError` where a plane is damaged.
     """
     left = None if are_cut else window
     origin = first_line_ns(planes) if left is not None else 0
     ran = set(programs)
-    found: list[bytes] = [b""] * len(planes)
     embedding = []
     for number, data in enumerate(planes):
         plane = plane_of(data)
@@ -114,7 +107,7 @@ def trim(
         if window is not None:
             ran |= _programs_run(plane)
             _drop_unused_names(plane)
-        found[number] = finish(plane.SerializeToString())
+        done(number, plane.SerializeToString())
         planes[number] = b""
     kept: dict[str, bytes] = {}
     for number in embedding:
@@ -123,8 +116,8 @@ def trim(
         if window is not None:
             _keep_programs(plane, ran | _programs_run(plane))
         kept |= embedded_programs(plane)
-        found[number] = finish(plane.SerializeToString())
-    return Trimmed(found, kept)
+        done(number, plane.SerializeToString())
+    return kept
 
 
 def plane_of(data: Data) -> xplane_pb2.XPlane:
