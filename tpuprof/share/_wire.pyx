@@ -6,17 +6,18 @@ may say under 0 that the same message comes again (`AGAIN`: each device states t
 event (`EVENT`): most hold numbers alone, and there are millions.
 """
 
-from libc.stdint cimport uint64_t, UINT64_MAX
+from libc.stdint cimport uint64_t
+
+cdef extern from "_fields.h" nogil:
+    enum:
+        BYTES "FIELD_BYTES"
+    Py_ssize_t field_read(const unsigned char *data, Py_ssize_t at, Py_ssize_t size, uint64_t *key, uint64_t *value)
+    bint is_message "field_message"(const unsigned char *data, Py_ssize_t size)
 
 TEXT, NESTED, NUMBERS = 1, 2, 3
 AGAIN, EVENT = 1, 2
 
 cdef enum:
-    VARINT = 0
-    FIXED64 = 1
-    BYTES = 2
-    FIXED32 = 5
-    MAX_FIELD = 4096
     MAX_DEPTH = 100
     LEAST_TEXT = 4
     STATS = 4  # an event's field
@@ -79,15 +80,8 @@ cdef class Redaction:
             return self._masked(data, size)
         while at < size:
             start = at
-            at = read(data, at, size, &key)
-            if key & 7 == VARINT:
-                at = read(data, at, size, &value)
-            elif key & 7 == FIXED64:
-                at += 8
-            elif key & 7 == FIXED32:
-                at += 4
-            else:
-                at = read(data, at, size, &value)
+            at = field_read(data, at, size, &key, &value)
+            if key & 7 == BYTES:
                 length = <Py_ssize_t>value
                 kind = None if known is None else known.get(key >> 3)
                 changed = self._value(data + at, length, kind, depth + 1)
@@ -201,24 +195,13 @@ cdef bint holds_numbers(const unsigned char* data, Py_ssize_t size, bint is_even
     cdef Py_ssize_t at = 0
     cdef uint64_t key, value
     while at < size:
-        at = read(data, at, size, &key)
-        if at < 0 or not 0 < key >> 3 <= MAX_FIELD:
+        at = field_read(data, at, size, &key, &value)
+        if at < 0:
             return False
-        if key & 7 == VARINT:
-            at = read(data, at, size, &value)
-        elif key & 7 == FIXED64:
-            at += 8
-        elif key & 7 == FIXED32:
-            at += 4
-        elif is_event and key == (STATS << 3 | BYTES):
-            at = read(data, at, size, &value)
-            if at < 0 or value > <uint64_t>(size - at) or not holds_numbers(data + at, <Py_ssize_t>value, False):
+        if key & 7 == BYTES:
+            if not is_event or key >> 3 != STATS or not holds_numbers(data + at, <Py_ssize_t>value, False):
                 return False
             at += <Py_ssize_t>value
-        else:
-            return False
-        if at < 0 or at > size:
-            return False
     return True
 
 
@@ -229,64 +212,12 @@ cdef bint has_first_field(const unsigned char* data, Py_ssize_t size) noexcept n
     if not is_message(data, size):
         return False
     while at < size:
-        at = read(data, at, size, &key)
+        at = field_read(data, at, size, &key, &value)
         if key == (1 << 3 | BYTES):
             return True
-        if key & 7 == FIXED64:
-            at += 8
-        elif key & 7 == FIXED32:
-            at += 4
-        else:
-            at = read(data, at, size, &value)
-            if key & 7 == BYTES:
-                at += <Py_ssize_t>value
-    return False
-
-
-cdef Py_ssize_t read(const unsigned char* data, Py_ssize_t at, Py_ssize_t size, uint64_t* value) noexcept nogil:
-    """Read a varint; the position after it, -1 where it does not end. What has more than 64 bits is the largest."""
-    cdef int shift = 0
-    cdef uint64_t byte
-    cdef bint large = False
-    value[0] = 0
-    while at < size and shift < 70:
-        byte = data[at]
-        at += 1
-        if shift == 63 and byte & 0x7E:
-            large = True
-        value[0] |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if large:
-                value[0] = UINT64_MAX
-            return at
-        shift += 7
-    return -1
-
-
-cdef bint is_message(const unsigned char* data, Py_ssize_t size) noexcept nogil:
-    """Whether bytes read as fields to their end."""
-    cdef Py_ssize_t at = 0
-    cdef uint64_t key, value
-    while at < size:
-        at = read(data, at, size, &key)
-        if at < 0 or not 0 < key >> 3 <= MAX_FIELD:
-            return False
-        if key & 7 == VARINT:
-            at = read(data, at, size, &value)
-        elif key & 7 == BYTES:
-            at = read(data, at, size, &value)
-            if at < 0 or value > <uint64_t>(size - at):
-                return False
+        if key & 7 == BYTES:
             at += <Py_ssize_t>value
-        elif key & 7 == FIXED64:
-            at += 8
-        elif key & 7 == FIXED32:
-            at += 4
-        else:
-            return False
-        if at < 0 or at > size:
-            return False
-    return True
+    return False
 
 
 cdef bytes varint(uint64_t value):

@@ -254,7 +254,7 @@ def _cut_down(
         window,
         programs,
         lambda number, plane: parts.add(number, redacted(joined([plane]))),
-        are_cut=shorter is not None,
+        ran=None if shorter is None else shorter.ran,
     )
     add(redacted(space.rest))
     profile.check()

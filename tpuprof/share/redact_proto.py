@@ -259,7 +259,7 @@ def _read(data: bytes | memoryview, position: int) -> tuple[int, int]:
     return 0, -1
 
 
-def field(number: int, value: bytes | bytearray) -> bytes:
+def field(number: int, value: bytes | bytearray | memoryview) -> bytes:
     """A field that holds bytes, serialized."""
     return varint(number << 3 | _BYTES) + varint(len(value)) + value
 
