@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from tpuprof.safe_text import FROM_SAFE
+from tpuprof.safe_text import FROM_SAFE, holds_safe
 from tpuprof.share.alike import for_forms, form_of
 from tpuprof.share.sensitive import Kind, is_word
 from tpuprof.share.signs import in_lower_case, may_match
@@ -53,8 +53,10 @@ class Among:
 
     def __init__(self, texts: Iterable[str]) -> None:
         texts = list(texts)
-        self._forms = dict(zip(texts, _forms(texts), strict=True))
-        self._text = _BETWEEN.join(dict.fromkeys(self._forms.values()))
+        # The form of each, and whether none has characters that stand for others.
+        self.forms = dict(zip(texts, _forms(texts), strict=True))
+        self.plain = not any(map(holds_safe, texts)) if not "".join(texts).isascii() else True
+        self._text = _BETWEEN.join(dict.fromkeys(self.forms.values()))
         # One text with letters of other scripts is enough for all signs to be tried on each.
         self._lower = in_lower_case(self._text)
         self._held: dict[re.Pattern[str], bool] = {}
@@ -96,7 +98,7 @@ class Among:
         return self._passes[form]
 
     def _form(self, text: str) -> str:
-        return self._forms.get(text) or form_of(text)
+        return self.forms.get(text) or form_of(text)
 
 
 def _forms(texts: list[str]) -> list[str]:

@@ -158,11 +158,11 @@ class Redactor:
         new = [each for each in dict.fromkeys(texts) if each and (name, each) not in self._seen]
         says = bool(name) and _named_kind(name) is not None
         with self._looking_among(new) as among:
-            for each in new:
-                if says or _tells_something(each, among):
+            telling = {form for form in set(among.forms.values()) if says or _tells_something(form, among)}
+            for each, form in among.forms.items() if telling else ():
+                if form in telling:
                     self.learn(each, name)
-                else:
-                    self._seen.add((name, each))
+        self._seen.update((name, each) for each in new)
 
     def texts(self, texts: Sequence[str]) -> list[str]:
         """Each text with every private value replaced, as `text` does."""
@@ -170,7 +170,9 @@ class Redactor:
         found = {}
         new = [each for each in times if each not in self._cache]
         with self._looking_among(new) as among:
-            self._keep([each for each in new if not holds_safe(each) and not self._tried(each, among)])
+            quiet = {form for form in set(among.forms.values()) if not self._tried(form, among)}
+            stay = [each for each, form in among.forms.items() if form in quiet]
+            self._keep(stay if among.plain else [each for each in stay if not holds_safe(each)])
             for each, count in times.items():
                 if each in self._stay:
                     found[each] = each
@@ -654,12 +656,10 @@ class Redactor:
         return self._hit(Kind.IP, found) if sensitive.private_ip(found) else found
 
 
-def _tells_something(text: str, among: Among) -> bool:
-    """Whether a private value may be learned from one of the texts that are looked at together."""
-    if holds_safe(text):
-        return True
-    word = sensitive.is_word(text)
-    if among.learnt(_LEARNT_FROM_WORDS if word else _LEARNT, text, word=word):
+def _tells_something(form: str, among: Among) -> bool:
+    """Whether a private value may be learned from texts of this form, which are looked at together with others."""
+    word = sensitive.is_word(form)
+    if among.learnt(_LEARNT_FROM_WORDS if word else _LEARNT, form, word=word):
         return True
     return not word and among.may_hold(sensitive.VARIABLE, SIGNS[sensitive.VARIABLE])
 
