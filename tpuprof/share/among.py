@@ -55,9 +55,8 @@ class Among:
         texts = list(texts)
         # The form of each, and whether none has characters that stand for others.
         self.forms = dict(zip(texts, _forms(texts), strict=True))
-        self.plain = not any(map(holds_safe, texts)) if not "".join(texts).isascii() else True
+        self.plain = not holds_safe(_BETWEEN.join(texts))
         self._text = _BETWEEN.join(dict.fromkeys(self.forms.values()))
-        # One text with letters of other scripts is enough for all signs to be tried on each.
         self._lower = in_lower_case(self._text)
         self._held: dict[re.Pattern[str], bool] = {}
         # Of all passes, and of all that tells a value, what may find something: in any text, and in those of a form.
