@@ -73,7 +73,7 @@ def _inside(argument):
 
 
 @each_pattern
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_is_found_is_found_in_the_form(pattern, data):
     bare = re.compile(_without_assertions(pattern.pattern), pattern.flags & ~re.UNICODE | re.ASCII)

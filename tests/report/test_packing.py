@@ -28,7 +28,7 @@ def in_parts(parts, literals):
     return begun.packed()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.sampled_from([b"sec", b"ret-", b"word", b"cret-wo", b"secret-word", b"", b"-"]), max_size=12)
 )

