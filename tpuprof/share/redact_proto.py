@@ -74,6 +74,7 @@ class MessageRedaction:
     def _native(self) -> Any:
         try:
             from tpuprof.share import _wire
+            from tpuprof.share._wire import AGAIN  # noqa: F401  # a build of an older version has none
         except ImportError:  # not built, or for another Python or machine
             return None
         from tpuprof.decode import hlo_pb2
