@@ -41,10 +41,12 @@ def texts():
 def test_banned_forms_do_not_come_back():
     found = []
     for name, text in texts():
-        for number, line in enumerate(text.splitlines(), 1):
+        # Line by line takes far longer, and nearly no form is in any.
+        there = {form: better for form, better in BANNED.items() if re.search(form, text)}
+        for number, line in enumerate(text.splitlines() if there else (), 1):
             found += [
                 f"{name}:{number}: {match.group(0)!r}: write {better!r}"
-                for form, better in BANNED.items()
+                for form, better in there.items()
                 for match in re.finditer(form, line)
             ]
     assert not found, "\n".join(found)

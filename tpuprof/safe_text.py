@@ -6,12 +6,15 @@ characters in their place: those of Unicode's private use area.
 
 from __future__ import annotations
 
+import re
+
 _MEANT = ",#=\"'{}[]()\n\r"
 _FIRST = 0xE000
 TO_SAFE = {ord(char): _FIRST + number for number, char in enumerate(_MEANT)}
 FROM_SAFE = {_FIRST + number: char for number, char in enumerate(_MEANT)}
+_SAFE = re.compile(f"[{chr(_FIRST)}-{chr(_FIRST + len(_MEANT) - 1)}]")
 
 
 def holds_safe(text: str) -> bool:
     """Whether a text has characters that stand for others."""
-    return not text.isascii() and any(_FIRST <= ord(char) < _FIRST + len(_MEANT) for char in text)
+    return not text.isascii() and _SAFE.search(text) is not None

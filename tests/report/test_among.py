@@ -63,8 +63,9 @@ def test_only_what_is_there_is_tried():
     redactor = Redactor()
     redactor.learn("x")
     redactor.text("x")
-    assert not Among(["fusion.1", "copy.2"]).passes(redactor._passes, words=True)
-    some = Among(["fusion.1", "copy.2 of vm.local"]).passes(redactor._passes, words=False)
+    assert not Among(["fusion.1", "copy.2"]).passes(redactor._passes, "copy.2")
+    line = "copy.2 of vm.local"
+    some = Among(["fusion.1", line]).passes(redactor._passes, line)
     assert 0 < len(some) < len(redactor._passes) / 4
 
 

@@ -13,10 +13,20 @@ from tpuprof.share.trim import Window, representative, trim
 pytest.importorskip("tpuprof.decode._xspace", reason="the native modules are not built")
 
 
-def trimmed(data, window, are_cut=False):
-    space = split(data)
-    planes = trim(space.planes, window, set(), are_cut=are_cut).planes
-    return xplane_pb2.XSpace.FromString(joined(planes, space.rest))
+def trimmed(data, window):
+    """What is left of a profile when it is cut after it is taken apart."""
+    return put_together(split(data), window)
+
+
+def cut_first(data, window):
+    found = cut(memoryview(data), window)
+    return put_together(found, window, found.ran)
+
+
+def put_together(space, window, ran=None):
+    planes: dict[int, bytes] = {}
+    trim(space.planes, window, set(), planes.__setitem__, ran=ran)
+    return xplane_pb2.XSpace.FromString(joined([planes[at] for at in sorted(planes)], space.rest))
 
 
 @pytest.mark.parametrize(
@@ -30,10 +40,9 @@ def test_what_is_left_is_the_same(samples, sample):
     last = report.steps.per_step[-1]
     windows = [representative(report, host), Window(host, [last.index], last.start_ns, last.start_ns + 1e6)]
     for window in windows:
-        found = cut(memoryview(data), window)
-        left = joined(found.planes, found.rest)
-        assert len(left) < len(data)
-        assert trimmed(left, window, are_cut=True) == trimmed(data, window)
+        left = cut_first(data, window)
+        assert left.ByteSize() < len(data)
+        assert left == trimmed(data, window)
 
 
 def test_an_event_is_of_the_window_that_holds_most_of_it():
@@ -49,7 +58,7 @@ def test_an_event_is_of_the_window_that_holds_most_of_it():
 def test_damage_is_left_to_the_reader_of_the_whole():
     window = Window("h", [0], 0, 1e9)
     assert cut(b"\x0a\x7f", window) is None
-    assert cut(b"", window) == ([], b"")
+    assert cut(b"", window) == ([], b"", {})
 
 
 def test_a_profile_is_taken_apart_and_put_together(samples):

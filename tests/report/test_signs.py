@@ -1,6 +1,8 @@
 """A pattern finds nothing in a text that has none of its signs."""
 
 import re
+import string
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -90,6 +92,14 @@ def test_texts_come_out_as_if_all_were_looked_for(learnt, monkeypatch):
 
 def test_letters_of_other_scripts_hide_no_sign():
     """In any letter case a pattern takes the long s for an s, which no lower case is."""
-    assert in_lower_case("\u017fecret") is None
-    assert may_match(("secret",), None)
-    assert not may_match(("secret",), in_lower_case("fusion.1"))
+    assert may_match(("secret",), in_lower_case("\u017fecret"))
+    assert not may_match(("secret",), in_lower_case("fusion.1 \u4e2d"))
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    for letter in string.ascii_lowercase:
+        for form in (letter, f"[{letter}]"):
+            taken = re.findall(form, every, re.IGNORECASE)
+            assert {in_lower_case(each) for each in taken} == {letter}
+
+
+def test_a_sign_among_other_scripts_is_seen():
+    assert in_lower_case("Stra\u00dfe /HOME/\u4e2d") == "stra\u00dfe /home/\u4e2d"

@@ -4,6 +4,8 @@ from typing import Any
 TEXT: int
 NESTED: int
 NUMBERS: int
+AGAIN: int
+EVENT: int
 
 class Redaction:
     def __init__(

@@ -1,21 +1,27 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Walks serialized protobuf messages and redacts their texts; `redact_proto` says what is replaced where.
 
-Kinds of known fields are numbers (`TEXT`, `NESTED`, `NUMBERS`) or the fields of a message as another dictionary.
+Kinds of known fields are numbers (`TEXT`, `NESTED`, `NUMBERS`) or the fields of a message as another dictionary. That
+may say under 0 that the same message comes again (`AGAIN`: each device states the ops of a program), or that it is an
+event (`EVENT`): most hold numbers alone, and there are millions.
 """
 
-from libc.stdint cimport uint64_t, UINT64_MAX
+from libc.stdint cimport uint64_t
+
+cdef extern from "_fields.h" nogil:
+    enum:
+        BYTES "FIELD_BYTES"
+    Py_ssize_t field_read(const unsigned char *data, Py_ssize_t at, Py_ssize_t size, uint64_t *key, uint64_t *value)
+    bint is_message "field_message"(const unsigned char *data, Py_ssize_t size)
 
 TEXT, NESTED, NUMBERS = 1, 2, 3
+AGAIN, EVENT = 1, 2
 
 cdef enum:
-    VARINT = 0
-    FIXED64 = 1
-    BYTES = 2
-    FIXED32 = 5
-    MAX_FIELD = 4096
     MAX_DEPTH = 100
     LEAST_TEXT = 4
+    STATS = 4  # an event's field
+    ROOM = 32 << 20  # of messages that come again so many are remembered (bytes)
 
 
 cdef class Redaction:
@@ -28,11 +34,18 @@ cdef class Redaction:
     cdef dict program
     cdef dict known  # what becomes of each text that was met: bytes, or None where it stays
     cdef dict again  # how often each that is replaced was met, without the first time
+    cdef dict whole  # what becomes of each message that comes again, and the texts in it that are replaced
+    cdef dict whole_again  # how often each of those was met, without the first time
+    cdef set new_whole
+    cdef list replaced  # in the message that is walked now and may come again
+    cdef Py_ssize_t room
     cdef dict new  # texts of this message that were not met before, in order; None while texts are replaced
 
     def __init__(self, texts, is_program, dict program):
         self.texts, self.is_program, self.program = texts, is_program, program
         self.known, self.again = {}, {}
+        self.whole, self.whole_again, self.new_whole = {}, {}, set()
+        self.room = ROOM
 
     def message(self, bytes data, dict known):
         """The message with its texts redacted, `data` itself where nothing is replaced."""
@@ -50,6 +63,10 @@ cdef class Redaction:
 
     def met_again(self):
         """How often each text that is replaced was met since this was last called, beside the first time."""
+        for message, times in self.whole_again.items():
+            for value in self.whole[message][1]:
+                self.again[value] = self.again.get(value, 0) + times
+        self.whole_again = {}
         found, self.again = self.again, {}
         return found
 
@@ -63,15 +80,8 @@ cdef class Redaction:
             return self._masked(data, size)
         while at < size:
             start = at
-            at = read(data, at, size, &key)
-            if key & 7 == VARINT:
-                at = read(data, at, size, &value)
-            elif key & 7 == FIXED64:
-                at += 8
-            elif key & 7 == FIXED32:
-                at += 4
-            else:
-                at = read(data, at, size, &value)
+            at = field_read(data, at, size, &key, &value)
+            if key & 7 == BYTES:
                 length = <Py_ssize_t>value
                 kind = None if known is None else known.get(key >> 3)
                 changed = self._value(data + at, length, kind, depth + 1)
@@ -101,7 +111,33 @@ cdef class Redaction:
             if has_first_field(data, size) and self.is_program(data[:size]):
                 return self._message(data, size, self.program, depth)
             return self._unknown(data, size, depth)
+        mark = (<dict>kind).get(0)
+        if mark is EVENT and depth < MAX_DEPTH and holds_numbers(data, size, True):
+            return None
+        if mark is AGAIN:
+            return self._again(data, size, kind, depth)
         return self._message(data, size, kind, depth)
+
+    cdef object _again(self, const unsigned char* data, Py_ssize_t size, dict kind, int depth):
+        """A message that may have been met before: it stands at the same depth everywhere."""
+        cdef bytes value = data[:size]
+        if self.new is not None:
+            if value not in self.new_whole:
+                if size <= self.room:
+                    self.room -= size
+                    self.new_whole.add(value)
+                self._message(data, size, kind, depth)
+            return None
+        found = self.whole.get(value)
+        if found is not None:
+            self.whole_again[value] = self.whole_again.get(value, 0) + 1
+            return found[0]
+        self.replaced = []
+        changed = self._message(data, size, kind, depth)
+        if value in self.new_whole:
+            self.whole[value] = changed, self.replaced
+        self.replaced = None
+        return changed
 
     cdef object _unknown(self, const unsigned char* data, Py_ssize_t size, int depth):
         cdef bint printable = True
@@ -145,11 +181,28 @@ cdef class Redaction:
         changed = self.known[value]
         if changed is not None:
             self.again[value] = self.again.get(value, 0) + 1
+            if self.replaced is not None:
+                self.replaced.append(value)
         return changed
 
 
 cdef inline bint may_be_text(unsigned char byte) noexcept nogil:
     return byte != 0x7F and (byte >= 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D)
+
+
+cdef bint holds_numbers(const unsigned char* data, Py_ssize_t size, bint is_event) noexcept nogil:
+    """Whether an event, or a stat of one, holds numbers alone."""
+    cdef Py_ssize_t at = 0
+    cdef uint64_t key, value
+    while at < size:
+        at = field_read(data, at, size, &key, &value)
+        if at < 0:
+            return False
+        if key & 7 == BYTES:
+            if not is_event or key >> 3 != STATS or not holds_numbers(data + at, <Py_ssize_t>value, False):
+                return False
+            at += <Py_ssize_t>value
+    return True
 
 
 cdef bint has_first_field(const unsigned char* data, Py_ssize_t size) noexcept nogil:
@@ -159,64 +212,12 @@ cdef bint has_first_field(const unsigned char* data, Py_ssize_t size) noexcept n
     if not is_message(data, size):
         return False
     while at < size:
-        at = read(data, at, size, &key)
+        at = field_read(data, at, size, &key, &value)
         if key == (1 << 3 | BYTES):
             return True
-        if key & 7 == FIXED64:
-            at += 8
-        elif key & 7 == FIXED32:
-            at += 4
-        else:
-            at = read(data, at, size, &value)
-            if key & 7 == BYTES:
-                at += <Py_ssize_t>value
-    return False
-
-
-cdef Py_ssize_t read(const unsigned char* data, Py_ssize_t at, Py_ssize_t size, uint64_t* value) noexcept nogil:
-    """Read a varint; the position after it, -1 where it does not end. What has more than 64 bits is the largest."""
-    cdef int shift = 0
-    cdef uint64_t byte
-    cdef bint large = False
-    value[0] = 0
-    while at < size and shift < 70:
-        byte = data[at]
-        at += 1
-        if shift == 63 and byte & 0x7E:
-            large = True
-        value[0] |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if large:
-                value[0] = UINT64_MAX
-            return at
-        shift += 7
-    return -1
-
-
-cdef bint is_message(const unsigned char* data, Py_ssize_t size) noexcept nogil:
-    """Whether bytes read as fields to their end."""
-    cdef Py_ssize_t at = 0
-    cdef uint64_t key, value
-    while at < size:
-        at = read(data, at, size, &key)
-        if at < 0 or not 0 < key >> 3 <= MAX_FIELD:
-            return False
-        if key & 7 == VARINT:
-            at = read(data, at, size, &value)
-        elif key & 7 == BYTES:
-            at = read(data, at, size, &value)
-            if at < 0 or value > <uint64_t>(size - at):
-                return False
+        if key & 7 == BYTES:
             at += <Py_ssize_t>value
-        elif key & 7 == FIXED64:
-            at += 8
-        elif key & 7 == FIXED32:
-            at += 4
-        else:
-            return False
-        if at < 0 or at > size:
-            return False
-    return True
+    return False
 
 
 cdef bytes varint(uint64_t value):

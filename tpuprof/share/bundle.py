@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -33,7 +32,8 @@ from tpuprof.run_folder import (
 )
 from tpuprof.share import chrome_bundle
 from tpuprof.share.cut import cut
-from tpuprof.share.redact_proto import MessageRedaction, blot
+from tpuprof.share.packing import InOrder, Packed, Packing, all_packed, packing, write_zip
+from tpuprof.share.redact_proto import MessageRedaction
 from tpuprof.share.redacted_report import by_column
 from tpuprof.share.sensitive import Kind
 from tpuprof.share.space import joined, split
@@ -49,10 +49,6 @@ Text = Callable[[str], str]
 MAX_PROFILE_BYTES = 600 << 20
 # Of text that is longer, the beginning goes in: a ticket's reader looks at the first compiles (characters).
 MAX_TEXT = 4 << 20
-# Every member has the time zip counts from, so that the same run gives the same bytes.
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-# zlib's level. The usual one, 6, takes up to twice as long and gives at most 4 % less of a profile (14 profiles).
-DEFLATE_LEVEL = 5
 RUN = Path("run")
 # What an analysis of the run folder in the bundle says beside its verdict.
 CUT_RUN = "this run was cut down to a few steps for a ticket bundle: its report.json is of all steps, and may differ"
@@ -75,10 +71,14 @@ manifest.json   what is in here, what was left out and why, what kinds of privat
 
 @dataclass
 class Bundle:
-    """What goes into the zip, by member name, with notes on what was left out."""
+    """What goes into the zip, by member name, with notes on what was left out.
 
-    members: dict[str, bytes] = field(default_factory=dict)
+    `literals` are private values that must not be left in any of it.
+    """
+
+    members: dict[str, bytes | Packing] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    literals: list[str] = field(default_factory=list)
 
 
 def write_bundle(path: Path, report: Report, run_folder: Path | None, redactor: Redactor | None) -> list[str]:
@@ -98,6 +98,8 @@ def write_bundle(path: Path, report: Report, run_folder: Path | None, redactor: 
     _add_run_notes(bundle, run_folder, telemetry, redactor, cut=cut)
     _add_texts(bundle, run_folder, redactor)
     messages = MessageRedaction(redactor) if redactor is not None else None
+    # All is learned that there is.
+    bundle.literals = redactor.literals() if redactor is not None else []
     for file, host in zip(report.source["files"], _hosts(report), strict=True):
         _add_profile(bundle, copy_of(file), host, report, text, messages)
     if redactor is not None:
@@ -206,7 +208,8 @@ def _add_profile(
             _add_chrome(bundle, path, kind == sniff.CHROME_GZ, window, text)
             return
         changed = {row.program for row in report.compiles if row.host == host and row.program}
-        profile, programs = _cut_down(path, kind == sniff.XPLANE_GZ, window, changed, messages)
+        with Packing(bundle.literals) as profile:
+            programs = _cut_down(path, kind == sniff.XPLANE_GZ, window, changed, messages, profile.add)
     except OverflowError:
         bundle.notes.append(f"{label} was left out: it is too large to be cut down here")
         return
@@ -229,8 +232,9 @@ def _cut_down(
     window: Window | None,
     programs: set[str],
     messages: MessageRedaction | None,
-) -> tuple[bytes, dict[str, bytes]]:
-    """The profile as it goes in, redacted unless `messages` is None, and the programs that it embeds, by name.
+    add: Callable[[bytes], None],
+) -> dict[str, bytes]:
+    """Add the parts of the profile as it goes in, redacted unless `messages` is None; the programs it embeds, by name.
 
     Raises `OverflowError` where too much would be made into objects, and what a damaged file raises.
     """
@@ -244,11 +248,17 @@ def _cut_down(
     def redacted(part: bytes) -> bytes:
         return part if messages is None else messages.xspace(part)
 
+    parts = InOrder(add)
     found = trim(
-        space.planes, window, programs, lambda plane: redacted(joined([plane])), are_cut=shorter is not None
+        space.planes,
+        window,
+        programs,
+        lambda number, plane: parts.add(number, redacted(joined([plane]))),
+        ran=None if shorter is None else shorter.ran,
     )
+    add(redacted(space.rest))
     profile.check()
-    return b"".join(found.planes) + redacted(space.rest), found.programs
+    return found
 
 
 def _add_chrome(bundle: Bundle, path: Path, gzipped: bool, window: Window | None, text: Text) -> None:
@@ -283,9 +293,10 @@ def _member(path: Path, name: str, text: Text) -> str:
 
 
 def _add_reports(bundle: Bundle, shown: Report) -> None:
+    # The largest first: it is packed meanwhile.
+    bundle.members[REPORT] = packing(to_json(shown).encode(), bundle.literals)
     bundle.members["report.html"] = render_html(shown).encode()
     bundle.members["report.md"] = render_markdown(shown).encode()
-    bundle.members[REPORT] = to_json(shown).encode()
     bundle.members["README.txt"] = README.encode()
 
 
@@ -329,32 +340,21 @@ def _json(value: Any) -> bytes:
 
 
 def _write(path: Path, bundle: Bundle, redactor: Redactor | None) -> None:
-    literals = redactor.literals() if redactor is not None else []
-    left_over = 0
-    members = {}
-    for name, data in bundle.members.items():
-        members[name], count = blot(data, literals)
-        left_over += count
+    members = all_packed(bundle.members, bundle.literals)
     manifest = {
         "schema": "tpuprof.bundle/1",
         "redacted": redactor is not None,
         "looked_for": [kind.value for kind in Kind] if redactor is not None else [],
         "replaced": redactor.counts_by_kind() if redactor is not None else {},
-        "blotted_out": left_over,
+        "blotted_out": sum(each.blotted for each in members.values()),
         "notes": bundle.notes,
-        "members": {name: len(data) for name, data in sorted(members.items())},
+        "members": {name: each.size for name, each in sorted(members.items())},
     }
-    members["manifest.json"] = _json(manifest)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in _in_order(members):
-            info = zipfile.ZipInfo(name, _EPOCH)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = 0o644 << 16
-            # Of a member that is made with its own facts, the archive's level does not count.
-            archive.writestr(info, data, compresslevel=DEFLATE_LEVEL)
+    members["manifest.json"] = packing(_json(manifest), []).packed()
+    write_zip(path, _in_order(members))
 
 
-def _in_order(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+def _in_order(members: dict[str, Packed]) -> Iterator[tuple[str, Packed]]:
     """What people open first comes first."""
     first = ("README.txt", "report.html", "report.md", REPORT, "environment.txt", "manifest.json")
     yield from ((name, members[name]) for name in first)

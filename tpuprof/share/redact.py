@@ -156,19 +156,35 @@ class Redactor:
     def learn_all(self, texts: Iterable[str], name: str) -> None:
         """The same of many texts under one name; what finds nothing in all of them together is not tried on each."""
         new = [each for each in dict.fromkeys(texts) if each and (name, each) not in self._seen]
-        with self._looking_among(new):
-            for each in new:
-                self.learn(each, name)
+        says = bool(name) and _named_kind(name) is not None
+        with self._looking_among(new) as among:
+            telling = {form for form in set(among.forms.values()) if says or _tells_something(form, among)}
+            for each, form in among.forms.items() if telling else ():
+                if form in telling:
+                    self.learn(each, name)
+        self._seen.update((name, each) for each in new)
 
     def texts(self, texts: Sequence[str]) -> list[str]:
         """Each text with every private value replaced, as `text` does."""
         times = Counter(texts)
         found = {}
-        with self._looking_among([each for each in times if each not in self._cache]):
+        new = [each for each in times if each not in self._cache]
+        with self._looking_among(new) as among:
+            quiet = {form for form in set(among.forms.values()) if not self._tried(form, among)}
+            stay = [each for each, form in among.forms.items() if form in quiet]
+            self._keep(stay if among.plain else [each for each in stay if not holds_safe(each)])
             for each, count in times.items():
-                found[each] = self.text(each)
-                self.again(each, count - 1)
+                if each in self._stay:
+                    found[each] = each
+                else:
+                    found[each] = self.text(each)
+                    self.again(each, count - 1)
         return [found[each] for each in texts]
+
+    def _keep(self, texts: Sequence[str]) -> None:
+        """Remember that nothing is replaced in these texts."""
+        self._stay.update(texts)
+        self._cache.update((each, (each, ())) for each in texts)
 
     def again(self, text: str, times: int) -> None:
         """Count what was replaced in a text, which `text` was given, as often more."""
@@ -177,10 +193,10 @@ class Redactor:
             self.counts[hit] += times
 
     @contextmanager
-    def _looking_among(self, texts: list[str]) -> Iterator[None]:
+    def _looking_among(self, texts: list[str]) -> Iterator[Among]:
         self._among = Among(texts)
         try:
-            yield
+            yield self._among
         finally:
             self._among = None
 
@@ -337,7 +353,7 @@ class Redactor:
         word, lower = sensitive.is_word(text), in_lower_case(text)
         tried: Sequence[Learnt] = _LEARNT_FROM_WORDS if word else _LEARNT
         if self._among is not None:
-            tried = self._among.learnt(tried, words=word)
+            tried = self._among.learnt(tried, text, word=word)
         for kind, pattern, groups, signs, public in tried:
             if signs and not may_match(signs, lower):
                 continue
@@ -389,10 +405,12 @@ class Redactor:
         return self._spelling.setdefault((kind, value.lower()), value)
 
     def _replace(self, text: str) -> str:
+        return self._passed(self._tried(text, self._among), text)
+
+    def _tried(self, text: str, among: Among | None) -> Sequence[Pass]:
+        """The passes that may find something in a text."""
         passes = self._all_passes()
-        if self._among is not None:
-            passes = self._among.passes(passes, words=sensitive.is_word(text))
-        return self._passed(passes, text)
+        return passes if among is None else among.passes(passes, text)
 
     def _all_passes(self) -> Sequence[Pass]:
         self._passes = self._passes or [
@@ -636,6 +654,14 @@ class Redactor:
     def _ip(self, match: re.Match[str]) -> str:
         found = match.group()
         return self._hit(Kind.IP, found) if sensitive.private_ip(found) else found
+
+
+def _tells_something(form: str, among: Among) -> bool:
+    """Whether a private value may be learned from texts of this form, which are looked at together with others."""
+    word = sensitive.is_word(form)
+    if among.learnt(_LEARNT_FROM_WORDS if word else _LEARNT, form, word=word):
+        return True
+    return not word and among.may_hold(sensitive.VARIABLE, SIGNS[sensitive.VARIABLE])
 
 
 @lru_cache(maxsize=4_096)

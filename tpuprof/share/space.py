@@ -31,6 +31,6 @@ def split(data: bytes | memoryview) -> Space:
     return Space(planes, rest)
 
 
-def joined(planes: Iterable[bytes], rest: bytes = b"") -> bytes:
+def joined(planes: Iterable[Data], rest: bytes = b"") -> bytes:
     """The serialized XSpace of these planes."""
     return b"".join(field(_PLANES, plane) for plane in planes) + rest

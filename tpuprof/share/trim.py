@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,8 +25,10 @@ NEIGHBOURS_WITHIN = 2.0
 # What of an event, or of the window where that is shorter, makes it one of the window's (share).
 MOST = 0.5
 METADATA_PLANE = b"/host:metadata"
+# The line whose events are runs of programs, on a device's plane.
+MODULES_LINE = b"XLA Modules"
 # The stat by which events of XLA's CPU client name their program.
-_MODULE = b"hlo_module"
+MODULE = b"hlo_module"
 
 
 @dataclass(frozen=True)
@@ -76,55 +78,52 @@ def representative(report: Report, host: str) -> Window | None:
     return Window(host, [row.index for row in kept], kept[0].start_ns, end)
 
 
-class Trimmed(NamedTuple):
-    """What is left: planes, each serialized, in their order; and the HloProto of each program they embed, by name."""
-
-    planes: list[bytes]
-    programs: dict[str, bytes]
-
-
 def trim(
     planes: list[Data],
     window: Window | None,
     programs: set[str],
-    finish: Callable[[bytes], bytes] = bytes,
+    done: Callable[[int, Data], None],
     *,
-    are_cut: bool = False,
-) -> Trimmed:
-    """Serialized planes without events outside the window and what only they needed.
+    ran: Mapping[int, set[str]] | None = None,
+) -> dict[str, bytes]:
+    """Leave events outside the window out of serialized planes, and what only they needed.
 
-    Of the programs embedded in the profile, those that ran inside the window and `programs` stay. Without a
-    window all events stay; where the planes `are_cut`, events outside it are gone before. One plane at a time is made
-    into objects, which take some five times its bytes; `finish` takes each as it is serialized, and `planes` is emptied
-    meanwhile.
+    Of the programs embedded in the profile, those that ran inside the window and `programs` stay. Without a window all
+    events stay. Where `ran` is given, events outside it are gone, and of the planes in it all else: those stay as they
+    are, and it says which programs ran in them. One plane at a time is made into objects, which take some five times
+    its bytes; `done` is given the number of each plane, in no order, and what is left of it, serialized, and `planes`
+    is emptied meanwhile. Returns the HloProto of each program that is left, by its name.
 
     Raises `google.protobuf.message.DecodeError` where a plane is damaged.
     """
-    left = None if are_cut else window
+    left = window if ran is None else None
     origin = first_line_ns(planes) if left is not None else 0
-    ran = set(programs)
-    found: list[bytes] = [b""] * len(planes)
+    kept = set(programs).union(*(ran or {}).values())
     embedding = []
     for number, data in enumerate(planes):
+        if ran is not None and number in ran:
+            done(number, data)
+            planes[number] = b""
+            continue
         plane = plane_of(data)
         if plane.name == METADATA_PLANE:
             embedding.append(number)
             continue
         _trim_lines(plane, left, origin)
         if window is not None:
-            ran |= _programs_run(plane)
+            kept |= _programs_run(plane)
             _drop_unused_names(plane)
-        found[number] = finish(plane.SerializeToString())
+        done(number, plane.SerializeToString())
         planes[number] = b""
-    kept: dict[str, bytes] = {}
+    embedded: dict[str, bytes] = {}
     for number in embedding:
         plane = plane_of(planes[number])
         _trim_lines(plane, left, origin)
         if window is not None:
-            _keep_programs(plane, ran | _programs_run(plane))
-        kept |= embedded_programs(plane)
-        found[number] = finish(plane.SerializeToString())
-    return Trimmed(found, kept)
+            _keep_programs(plane, kept | _programs_run(plane))
+        embedded |= embedded_programs(plane)
+        done(number, plane.SerializeToString())
+    return embedded
 
 
 def plane_of(data: Data) -> xplane_pb2.XPlane:
@@ -184,12 +183,12 @@ def _programs_run(plane: xplane_pb2.XPlane) -> set[str]:
     found: set[str] = set()
     names = {key: each.name.decode("utf-8", "replace") for key, each in plane.event_metadata.items()}
     stats = {
-        each.name: key for key, each in plane.stat_metadata.items() if each.name in (_MODULE, b"program_id")
+        each.name: key for key, each in plane.stat_metadata.items() if each.name in (MODULE, b"program_id")
     }
     for line in plane.lines:
-        if line.name == b"XLA Modules":
+        if line.name == MODULES_LINE:
             found |= {names.get(event.metadata_id, "") for event in line.events}
-        elif _MODULE in stats:
+        elif MODULE in stats:
             found |= _cpu_programs(plane, line, set(stats.values()))
     return found
 
@@ -201,7 +200,7 @@ def _cpu_programs(plane: xplane_pb2.XPlane, line: xplane_pb2.XLine, keys: set[in
         for stat in event.stats:
             if stat.metadata_id in keys:
                 value = _stat_text(plane, stat)
-                if plane.stat_metadata[stat.metadata_id].name == _MODULE:
+                if plane.stat_metadata[stat.metadata_id].name == MODULE:
                     module = value
                 else:
                     program = value

@@ -1,0 +1,6 @@
+_Bytes = bytes | memoryview
+
+def held_events(
+    data: _Bytes, begin: int, end: int, low: float, high: float, most: float
+) -> tuple[bytearray, set[int]]: ...
+def kept_entries(data: _Bytes, spans: list[tuple[int, int]], names: set[int], tag: int) -> bytearray: ...
