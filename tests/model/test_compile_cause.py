@@ -1,13 +1,28 @@
 """What changed between two programs, on programs written out."""
 
+from collections import Counter
+
 import pytest
 
 from tpuprof.decode import hlo_pb2
+from tpuprof.decode.hlo_proto import from_proto
 from tpuprof.decode.hlo_text import parse_hlo_text
 from tpuprof.decode.limited import PROGRAMS_KEPT
+from tpuprof.decode.load import load
 from tpuprof.model.compile import programs
 from tpuprof.model.compile.cause import LAST_BATCH, NOT_THE_LAST, compare, explain
 from tpuprof.model.compile.compiles import Compile, without_last_batch
+from tpuprof.model.compile.hlo_metadata import hlo_protos
+from tpuprof.model.compile.outline import (
+    Outline,
+    counted,
+    literals_of,
+    opcodes_of,
+    outline_of,
+    result_types,
+    size_of,
+    types_of,
+)
 
 
 def program(
@@ -191,10 +206,9 @@ def test_programs_that_differ_in_their_results_alone_are_two(before, after, kind
     assert compare(drawn(after), drawn(after)).kind == "again"
 
 
-def test_of_equally_near_programs_the_one_of_the_same_sizes_is_compared(monkeypatch):
-    modules = {b"4": drawn("f32[2,2]", inside="f32[4]"), b"8": drawn("f32[8]")}
-    monkeypatch.setattr(programs, "_parse", modules.get)
-    protos = {"draw(1)": b"4", "draw(2)": b"8", "draw(3)": b"8"}
+def test_of_equally_near_programs_the_one_of_the_same_sizes_is_compared():
+    one, other = embedded(4, results=5), embedded(4, results=6)
+    protos = {"draw(1)": one, "draw(2)": other, "draw(3)": other}
     assert explain("draw(3)", ["draw(1)", "draw(2)"], protos).kind == "again"
     assert explain("draw(3)", ["draw(1)"], protos).kind == "constant"
 
@@ -229,8 +243,8 @@ def test_one_name_for_all_inputs_names_none():
     assert cause.detail.startswith("an input changed: f32[4,8] became f32[5,8]")
 
 
-def embedded(rows, second=b"exponential"):
-    """A program that does something with so many rows."""
+def embedded(rows, second=b"exponential", results=0):
+    """A program that does something with so many rows, and has as many in its result where that is not stated."""
     proto = hlo_pb2.HloProto()
     module = proto.hlo_module
     module.name, module.entry_computation_name = b"step", b"main"
@@ -238,7 +252,7 @@ def embedded(rows, second=b"exponential"):
     for key, opcode in ((1, b"parameter"), (2, second)):
         each = main.instructions.add(id=key, opcode=opcode, name=opcode + b".%d" % key)
         each.shape.element_type = 11
-        each.shape.dimensions.extend((rows, 8))
+        each.shape.dimensions.extend(((results if key == 2 else 0) or rows, 8))
         each.operand_ids.extend([1] if key == 2 else [])
     return proto.SerializeToString()
 
@@ -280,3 +294,20 @@ def test_a_shorter_batch_is_an_epochs_last_only_where_one_step_has_one(steps, sa
     assert LAST_BATCH in cause.detail
     compiles = [Compile(step, "", "", 0, 1, cause) for step in steps]
     assert all((LAST_BATCH in each.cause.detail) is said for each in without_last_batch(compiles))
+
+
+def test_an_outline_from_the_message_is_that_of_the_instructions(samples):
+    """Large programs are compared by their messages alone."""
+    trace = load(next((samples / "predicted_decoder_fsdpv2").rglob("*.xplane.pb")))
+    found = [programs._message(data) for _, data in hlo_protos(trace)]
+    assert found and None not in found
+    for message in found:
+        module = from_proto(message)
+        assert outline_of(message) == Outline(
+            types_of(module),
+            opcodes_of(module),
+            literals_of(module),
+            counted(module, size_of),
+            Counter(result_types(module)),
+            any(each.source for each in module.instructions()),
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -53,6 +53,23 @@ def parse_module_proto(data: bytes) -> hlo_pb2.HloModuleProto:
 
 def from_proto(proto: hlo_pb2.HloModuleProto) -> HloModule:
     """Turn a parsed module into objects; instructions in schedule order where it has a schedule."""
+    return _module(proto, proto.computations)
+
+
+def entry_of(proto: hlo_pb2.HloModuleProto) -> HloModule:
+    """The same with the instructions of its entry computation alone."""
+    name = _text(proto.entry_computation_name)
+    return _module(
+        proto,
+        [
+            each
+            for each in proto.computations
+            if each.id == proto.entry_computation_id or _text(each.name) == name
+        ],
+    )
+
+
+def _module(proto: hlo_pb2.HloModuleProto, computations: Iterable[hlo_pb2.HloComputationProto]) -> HloModule:
     names = {each.id: _text(each.name) for each in proto.computations}
     module = HloModule(_text(proto.name), names.get(proto.entry_computation_id, ""), {})
     module.entry_name = module.entry_name or _text(proto.entry_computation_name)
@@ -61,7 +78,7 @@ def from_proto(proto: hlo_pb2.HloModuleProto) -> HloModule:
         module.aliases[entry.parameter_number] = (
             entry.output_shape_index[0] if entry.output_shape_index else 0
         )
-    for each in proto.computations:
+    for each in computations:
         computation = _computation(each, names, _scheduled(proto, each), proto.stack_frame_index)
         module.computations[computation.name] = computation
     return module
@@ -138,10 +155,7 @@ class _Source(NamedTuple):
     @property
     def place(self) -> tuple[str, int]:
         """File and line that the program says it came from."""
-        file, line = _text(self.proto.metadata.source_file), self.proto.metadata.source_line
-        if self.proto.metadata.stack_frame_id and not file:
-            return source_location(self.frames, self.proto.metadata.stack_frame_id)
-        return file, line
+        return place_of(self.proto, self.frames)
 
 
 # How each field that not every reader asks for is read.
@@ -186,6 +200,21 @@ for _name in _FIELDS:
     setattr(_Read, _name, _Later(_name))
 
 
+def place_of(proto: hlo_pb2.HloInstructionProto, frames: hlo_pb2.StackFrameIndexProto) -> tuple[str, int]:
+    """File and line that the program says an instruction came from, ("", 0) where it does not."""
+    found = proto.metadata
+    if found.stack_frame_id and not found.source_file:
+        return source_location(frames, found.stack_frame_id)
+    return _text(found.source_file), found.source_line
+
+
+def number_of(proto: hlo_pb2.HloInstructionProto) -> str:
+    """A number that is part of the program: a constant's value, or the bounds of a slice; else empty."""
+    if proto.opcode == b"slice":
+        return _bounds(proto)
+    return _literal(proto.literal) or "" if proto.opcode == b"constant" else ""
+
+
 def _literal(proto: hlo_pb2.LiteralProto) -> str | None:
     """The value of a constant of one element, None for larger ones and for types that are not read."""
     numbers = [*proto.s32s, *proto.s64s, *proto.u32s, *proto.u64s, *proto.preds]
@@ -224,8 +253,7 @@ def _proto_attributes(proto: hlo_pb2.HloInstructionProto) -> dict[str, str]:
         axes = proto.dot_dimension_numbers.lhs_contracting_dimensions
         found["lhs_contracting_dims"] = "{" + ",".join(map(str, axes)) + "}"
     if proto.slice_dimensions:
-        bounds = [f"[{each.start}:{each.limit}:{each.stride}]" for each in proto.slice_dimensions]
-        found["slice"] = "{" + ",".join(bounds) + "}"
+        found["slice"] = _bounds(proto)
     found |= _checksums(proto)
     if proto.HasField("sharding"):
         found["sharding"] = _sharding(proto.sharding)
@@ -238,6 +266,11 @@ def _proto_attributes(proto: hlo_pb2.HloInstructionProto) -> dict[str, str]:
     elif iota.num_replica_groups:
         found["replica_groups"] = f"[{iota.num_replica_groups},{iota.num_devices_per_group}]"
     return found
+
+
+def _bounds(proto: hlo_pb2.HloInstructionProto) -> str:
+    bounds = [f"[{each.start}:{each.limit}:{each.stride}]" for each in proto.slice_dimensions]
+    return "{" + ",".join(bounds) + "}" if bounds else ""
 
 
 def _checksums(proto: hlo_pb2.HloInstructionProto) -> dict[str, str]:

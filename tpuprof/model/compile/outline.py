@@ -7,15 +7,18 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from tpuprof.decode.hlo_shape import ELEMENT_TYPES
 from tpuprof.model.compile.places import INCIDENTAL
 from tpuprof.records import record
 
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import HloModule, Instruction
+    from tpuprof.decode.hlo_pb2 import HloModuleProto
 
 Item = TypeVar("Item")
 # Element type and shape.
 Type = tuple[str, tuple[int, ...]]
+_INCIDENTAL = frozenset(each.encode() for each in INCIDENTAL)
 _TILES = re.compile(r"devices=\[([\d,]+)\]")
 
 
@@ -36,30 +39,58 @@ class Outline:
         Constants that follow from the sizes of inputs, as divisors do, differ with those: they count where inputs do
         not.
         """
-        inputs, ops = difference(self.types, old.types), difference(self.opcodes, old.opcodes)
-        far = 10 * sum(map(len, inputs)) + 2 * sum(map(len, ops))
-        if not any(inputs):
-            far += sum(map(len, difference(self.literals, old.literals)))
-        return far, not old.has_lines
+        inputs = apart(self.types, old.types)
+        far = 10 * inputs + 2 * apart(self.opcodes, old.opcodes)
+        return far + (0 if inputs else apart(self.literals, old.literals)), not old.has_lines
 
     def distance_in_sizes(self, old: Outline) -> int:
         """How much two programs with the same inputs, ops and constants differ; 0 where inputs do too."""
-        if any(difference(self.types, old.types)):
+        if apart(self.types, old.types):
             return 0
-        sizes, results = difference(self.sizes, old.sizes), difference(self.results, old.results)
-        return sum(map(len, sizes)) + sum(map(len, results))
+        return apart(self.sizes, old.sizes) + apart(self.results, old.results)
 
 
-def outline_of(module: HloModule) -> Outline:
-    """What a program holds."""
+def outline_of(proto: HloModuleProto) -> Outline:
+    """What a program holds, from its message: programs of 50,000 instructions are compared, most of which only here.
+
+    The same as `types_of`, `opcodes_of`, `literals_of`, `size_of` and `result_types` say of its instructions.
+    """
+    from tpuprof.decode.hlo_proto import entry_of, number_of, place_of
+
+    opcodes: Counter[bytes] = Counter()
+    literals: Counter[str] = Counter()
+    sizes: Counter[tuple[bytes, int, tuple[int, ...]]] = Counter()
+    has_lines = False
+    for computation in proto.computations:
+        for each in computation.instructions:
+            opcode = each.opcode
+            if opcode in (b"constant", b"slice"):
+                literals[number_of(each)] += 1
+            has_lines = has_lines or bool(place_of(each, proto.stack_frame_index)[0])
+            if opcode in _INCIDENTAL:
+                continue
+            opcodes[opcode] += 1
+            if each.shape.dimensions:
+                sizes[opcode, each.shape.element_type, tuple(each.shape.dimensions)] += 1
+    del literals[""]
+    entry = entry_of(proto)
     return Outline(
-        types_of(module),
-        opcodes_of(module),
-        literals_of(module),
-        counted(module, size_of),
-        Counter(result_types(module)),
-        any(each.source for each in module.instructions()),
+        types_of(entry),
+        Counter({name.decode("utf-8", "replace"): count for name, count in opcodes.items()}),
+        literals,
+        _sizes(sizes),
+        Counter(result_types(entry)),
+        has_lines,
     )
+
+
+def _sizes(found: Counter[tuple[bytes, int, tuple[int, ...]]]) -> Counter[str]:
+    """What `size_of` says of ops of these opcodes, element types and dimensions."""
+    sizes: Counter[str] = Counter()
+    for (opcode, element, dimensions), count in found.items():
+        name = ELEMENT_TYPES.get(element, "opaque")
+        sizes[f"{opcode.decode('utf-8', 'replace')} {typed((name, dimensions))}"] += count
+    return sizes
 
 
 def types_of(module: HloModule) -> Counter[Type]:
@@ -117,6 +148,11 @@ def result_types(module: HloModule) -> list[Type]:
 def difference(new: Counter[Item], old: Counter[Item]) -> tuple[list[Item], list[Item]]:
     """What one has more of, and what the other has."""
     return list((new - old).elements()), list((old - new).elements())
+
+
+def apart(new: Counter[Item], old: Counter[Item]) -> int:
+    """How many items one has more of, or the other."""
+    return (new - old).total() + (old - new).total()
 
 
 def typed(each: Type) -> str:

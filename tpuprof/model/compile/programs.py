@@ -14,6 +14,7 @@ from tpuprof.model.compile.outline import Outline, outline_of
 
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import HloModule
+    from tpuprof.decode.hlo_pb2 import HloModuleProto
 
 Value = TypeVar("Value")
 # Outlines kept (programs): a capture that recompiles in every step has some dozens.
@@ -99,19 +100,26 @@ class Programs(Mapping[str, bytes]):
         known = _OUTLINES.get(key)
         if known is not None:
             return known
-        module = _parse(self[name])
-        return _OUTLINES.put(key, outline_of(module)) if module is not None else None
+        proto = _message(self[name])
+        return _OUTLINES.put(key, outline_of(proto)) if proto is not None else None
+
+
+def _message(data: bytes) -> HloModuleProto | None:
+    """The module's message inside a trace's serialized HloProto, None where it is damaged."""
+    from google.protobuf.message import DecodeError
+
+    from tpuprof.decode import hlo_pb2
+
+    try:
+        return hlo_pb2.HloProto.FromString(data).hlo_module
+    except DecodeError:
+        return None
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
 def _parse(data: bytes) -> HloModule | None:
     """The module inside a trace's serialized HloProto, None where it is damaged."""
-    from google.protobuf.message import DecodeError
-
-    from tpuprof.decode import hlo_pb2
     from tpuprof.decode.hlo_proto import from_proto
 
-    try:
-        return from_proto(hlo_pb2.HloProto.FromString(data).hlo_module)
-    except DecodeError:
-        return None
+    proto = _message(data)
+    return from_proto(proto) if proto is not None else None

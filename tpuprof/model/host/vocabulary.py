@@ -81,7 +81,13 @@ class NameSet:
 
     def rows(self, names: Sequence[str]) -> Int64:
         """Indices of the names that match."""
-        return np.array([i for i, name in enumerate(names) if self.matches(name)], np.int64)
+        exact, prefixes = self.exact, self.prefixes
+        # Profiles hold ten thousands of names, and some eighty sets are asked for: mostly there is nothing more to ask.
+        if not self.around and not self.inside:
+            found = [i for i, name in enumerate(names) if name in exact or name.startswith(prefixes)]
+        else:
+            found = [i for i, name in enumerate(names) if self.matches(name)]
+        return np.array(found, np.int64)
 
 
 @record(frozen=True)
