@@ -8,7 +8,14 @@ import pytest
 from tests.rules.given import compiled, given, step, steps
 from tests.rules.situations import dispatched, reads, recompiled
 from tests.rules.test_few_steps import asleep_in
-from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, SAME_PROGRAM, UNKNOWN_FUNCTION, WEAK_TYPE
+from tpuprof.model.compile.cause import (
+    NEW_FUNCTION,
+    NEW_STATIC,
+    SAME_PROGRAM,
+    UNKNOWN_FUNCTION,
+    WEAK_TYPE,
+    WEIGHTS,
+)
 from tpuprof.report.schema import Cause
 from tpuprof.report.sections import HostStackRow, InputRow
 from tpuprof.rules.docstring import Page
@@ -120,7 +127,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "input-starved": {"again", "batches", "workers"},
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "ask", "other"},
-        "recompiles-shape": {"grows"},
+        "recompiles-shape": {"grows", "batch", "weights"},
         "device-to-host-sync": {"value", "branch", "arrays"},
         "eager-dispatch": {"ops", "limit"},
     }
@@ -262,6 +269,24 @@ def test_a_size_that_grows_with_each_step_is_allocated_once(sizes, grows, framew
     ]
     given_ = given(**{**recompiled(0.9), "report": {"compiles": rows}}, framework=framework)
     outcome = rule.check(given_)
-    assert outcome.cases == ({"grows"} if grows else set())
+    assert outcome.cases == ({"grows", "batch"} if grows else {"batch"})
     text = rule.page.remedy(framework).text_for(outcome.cases)
     assert ("llocate the whole length once" in text) is grows
+
+
+@pytest.mark.parametrize(("of_weights", "weights"), [(2, True), (1, False)])
+@pytest.mark.parametrize("framework", ["torch_xla", "jax", "torch_tpu"])
+def test_a_model_of_another_size_is_not_advised_to_pad_its_batches(of_weights, weights, framework):
+    rule = find_rule("recompiles-shape")
+    detail = "2 inputs changed: f32[8,4] became f32[9,4], f32[1,8] became f32[1,9]"
+    rows = [
+        replace(
+            compiled("shape", step=row), cause=Cause("shape", detail + (WEIGHTS if row < of_weights else ""))
+        )
+        for row in range(3)
+    ]
+    outcome = rule.check(given(**{**recompiled(0.9), "report": {"compiles": rows}}, framework=framework))
+    text = rule.page.remedy(framework).text_for(outcome.cases)
+    assert ("It is the model that has other sizes here" in text) is weights
+    assert ("Give all batches one shape" in text) is not weights
+    assert outcome.title.endswith("; the model's weights changed shape") is weights

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tpuprof.model.host.lock_shared import mark_kept_out
 from tpuprof.model.host.op_cost import (
     BLOCKED_FROM_SHARE,
     OPS_TO_MEASURE,
@@ -183,6 +184,7 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
     if counts_ops:
         _mark_still(samples, stacks)
     _mark_rounds(samples, stacks)
+    mark_kept_out(samples)
     cost = op_cost(samples)
     alone = _alone(samples, stacks)
     silent = _silent_frameworks(samples) if counts_ops else set()
@@ -344,16 +346,17 @@ def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[
         return [(COMPILING, each.stack, each.gap)]
     blocked = each.blocked + _woke_late(before, each)
     blocked = blocked if blocked >= BLOCKED_FROM_SHARE * each.gap else 0
+    kept_out = each.kept_out if before.family not in BLOCKING else 0
     running = each.gap - blocked
     ran = _ran(before, each, running, cost, silent=silent)
-    if not blocked:
+    if not blocked and not kept_out:
         return ran
     of = _waits_in(before, each)
     if of is not None and of.family in BLOCKING:
         return _in_order(of is not each, (of.family, of.stack, blocked), ran)
     of = of or each
     if each.others >= TRACING_FROM_SHARE * blocked:
-        held = blocked + _held_while_ready(each)
+        held = max(blocked + _held_while_ready(each), kept_out) if blocked else kept_out
         ran = _ran(before, each, each.gap - held, cost, silent=silent)
         return _in_order(of is not each, (GIL, of.stack, held), ran)
     if each.family in BLOCKING and each.stack == before.stack >= 0:

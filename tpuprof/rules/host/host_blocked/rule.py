@@ -181,7 +181,8 @@ def check(signals: Signals) -> Outcome:
     where = where_of(stacks, largest)
     named = where.ms if where is not None else 0.0
     samples = sum(row.samples for row in stacks if row.part == largest)
-    left = 1 - min(named / sampled[largest], 1.0)
+    # Waits for Python's lock have one cause, whatever line they are at.
+    left = 0.0 if largest == _GIL else 1 - min(named / sampled[largest], 1.0)
     # Where threads wait for a CPU, all but a sleep takes longer than it does by itself.
     stretched = largest != _SLEEP and signals.cpus_taken
     # Who needs the lock waits for it in calls of the framework as well, and nothing tells how long.
