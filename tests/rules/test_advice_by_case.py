@@ -115,6 +115,26 @@ def test_other_work_beside_a_read_keeps_its_advice():
     assert {"read", "own", "python"} <= _cases({"host:wait": 4.0, "host:python": 4.0}, [waits], jax=True)
 
 
+CALL = "_call_impl (/v/site-packages/torch/nn/modules/module.py:9)"
+LINEAR = "forward (/v/site-packages/torch/nn/modules/linear.py:9)"
+
+
+@pytest.mark.parametrize(
+    ("part", "frames", "module"),
+    [
+        ("host:python", ["f (/home/u/train.py:1)", CALL, LINEAR], True),
+        # Python of the program's own in a module, waits of a module that traces, and torch outside of modules.
+        ("host:python", ["f (/home/u/train.py:1)", CALL, "forward (/home/u/net.py:3)"], False),
+        ("host:gil", ["f (/home/u/train.py:1)", CALL, LINEAR], False),
+        ("host:python", ["f (/home/u/train.py:1)", "stack (/v/site-packages/torch/functional.py:9)"], False),
+    ],
+)
+def test_a_module_that_computes_on_the_host_is_to_be_moved(part, frames, module):
+    row = HostStackRow(part, frames, "f()", "/home/u/train.py:1", "teacher(x)", 5.0, 0.0)
+    text = find_rule("host-blocked").page.remedy("torch_xla").text_for(_cases({part: 5.0}, [row]))
+    assert ("move it and its inputs to the device" in text) is module
+
+
 def test_a_run_that_sleeps_is_not_told_of_garbage():
     (found,) = run_rules(asleep_in(8), [find_rule("host-blocked")])
     assert "Take this work out of the training thread" in found.fix.text
@@ -123,7 +143,7 @@ def test_a_run_that_sleeps_is_not_told_of_garbage():
 
 def test_each_mark_is_a_case_that_its_rule_can_give():
     given = {
-        "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "read"},
+        "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "module", "read"},
         "input-starved": {"again", "batches", "workers"},
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "ask", "other"},

@@ -79,3 +79,16 @@ def test_waits_for_the_lock_end_at_all_lines_together(part, left):
         ),
     )
     assert outcome.price.most.host == {part: pytest.approx(left)}
+
+
+def test_what_a_module_computes_on_the_host_the_device_has_to_compute():
+    frames = ["train.py:9 (train)", "forward (/v/site-packages/torch/nn/modules/linear.py:9)"]
+    outcome = outcome_of(
+        find_rule("host-blocked"),
+        given(
+            steps=[step(100, row, **{"host:python": 14.0}) for row in range(8)],
+            host_stacks=[replace(asleep(14.0, part="host:python"), frames=frames)],
+            sampled_host_ms={"host:python": 14.0},
+        ),
+    )
+    assert outcome.price.most.host == {"host:python": pytest.approx(1.0)}

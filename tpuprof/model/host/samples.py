@@ -236,11 +236,11 @@ def _mark_rounds(samples: list[Sample], stacks: list[Stack]) -> None:
     sources = set()
     for before, each in pairwise(samples):
         if each.cut and before.family == each.family == PLAIN and min(before.stack, each.stack) >= 0:
-            source = stacks[each.stack].source
-            each.round = bool(source) and source == stacks[before.stack].source
+            source = stacks[each.stack].line
+            each.round = bool(source) and source == stacks[before.stack].line
             sources |= {source} if each.round else set()
     for first in samples[:1]:
-        first.round = first.cut and first.stack >= 0 and stacks[first.stack].source in sources
+        first.round = first.cut and first.stack >= 0 and stacks[first.stack].line in sources
 
 
 def _alone(samples: list[Sample], stacks: list[Stack]) -> dict[str, int]:
@@ -279,8 +279,8 @@ def _tracing_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
         if each.gap >= MISSED_FROM_MS * PS_PER_MS or each.cut or each.read:
             continue
         if before.stack >= 0 and each.stack >= 0 and before.family == each.family == PLAIN:
-            source = stacks[each.stack].source
-            if source and source == stacks[before.stack].source:
+            source = stacks[each.stack].line
+            if source and source == stacks[before.stack].line:
                 ops.setdefault(source, []).append(each.ops)
     return {source for source, found in ops.items() if np.median(found) >= OPS_TO_MEASURE}
 
