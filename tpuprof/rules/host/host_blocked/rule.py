@@ -115,6 +115,7 @@ from tpuprof.report.host_lines import (
     verb_of,
     where_of,
 )
+from tpuprof.report.library_lines import inside
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -284,9 +285,8 @@ def _held_at(holder: str) -> str:
 def _title(name: str, where: Where | None, sampled: dict[str, float], stacks: list[HostStackRow]) -> str:
     if where is None or not where.source:
         return f"The host {verb_of(name)} for {format_ms(sampled[name])} per step while the device idles"
-    at_line = (
-        f"The host {verb_of(name)} at {where.text} for {format_ms(where.ms)} per step while the device idles"
-    )
+    place = f"{where.text}{inside(stacks, name, where)}"
+    at_line = f"The host {verb_of(name)} at {place} for {format_ms(where.ms)} per step while the device idles"
     lines = {where.source, *where.more}
     hidden = sum(ms for source, _, _, ms in lines_of(stacks, name) if source in lines)
     # Work behind the device's delays the next graph all the same, so that the price may be more than what is exposed.
