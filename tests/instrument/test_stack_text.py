@@ -142,6 +142,27 @@ def test_a_cell_of_a_notebook_without_a_file_is_the_users():
     assert describe(space["found"][0])["source"] == "<ipython-input-3-0a1b2c>:1"
 
 
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (["/v/site-packages/mine/train.py", "/v/site-packages/torch/optim/adam.py"], "mine/train.py"),
+        (["/v/site-packages/mine/cli.py", "/v/site-packages/mine/train.py"], "mine/train.py"),
+        (["/home/u/train.py", "/v/site-packages/mine/train.py"], "/home/u/train.py"),
+        (["/v/site-packages/torch/optim/adam.py"], ""),
+    ],
+)
+def test_a_program_that_is_an_installed_package_has_a_line_too(paths, found):
+    call = seen
+    for path in reversed(paths):
+        names = {}
+        exec(compile("def f(call): return call()", path, "exec"), names)
+        call = functools.partial(names["f"], call)
+    with ThreadPoolExecutor(1) as pool:  # a thread of its own: the test's file is no package's
+        places, _ = pool.submit(call).result()
+    source = describe([place for place in places if place[0].co_filename != __file__])["source"]
+    assert source.rpartition(":")[0].removeprefix("/v/site-packages/") == found
+
+
 def ran(text, **names):
     """The stack inside a text that a line of this file runs."""
     exec(text, names)

@@ -31,6 +31,8 @@ MORE_LINES = 8
 PATHS_KEPT = 4096
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+# Of installed packages, those that a training program is written on, not with: their lines say little to a user.
+_FRAMEWORK = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|torch_xla|torch_tpu|jax|jaxlib)[/\\]")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # A text in an expression may be private, a key or a name; what is called tells enough without it.
 _TEXT_LITERAL = re.compile(r"(\"\"\"|'''|\"|')(?:\\.|(?!\1).)+(?:\1|$)")
@@ -92,8 +94,7 @@ def describe(places: list[Place], told: dict[tuple[int, int], str] | None = None
     places = _that_have_begun(places)
     told = {} if told is None else told
     frames = [_frame(place, told) for place in reversed(places)]
-    users = [place for place in places if is_users(place[0].co_filename)]
-    own = users[0] if users else None
+    own = _of_program(places)
     iterator = _iterator(places)
     return {
         "frames": ";".join(frames),
@@ -102,6 +103,19 @@ def describe(places: list[Place], told: dict[tuple[int, int], str] | None = None
         "user_call": _of_user(places, own) if own else "",
         **({"iterator": iterator} if iterator else {}),
     }
+
+
+def _of_program(places: list[Place]) -> Place | None:
+    """The innermost place in the user's own code; where the whole program is an installed package, outside of
+    frameworks.
+    """
+    users = (place for place in places if is_users(place[0].co_filename))
+    packages = (
+        place
+        for place in places
+        if is_package(place[0].co_filename) and not is_framework(place[0].co_filename)
+    )
+    return next(chain(users, packages), None)
 
 
 def _of_user(places: list[Place], own: Place) -> str:
@@ -179,6 +193,12 @@ def is_stdlib(path: str) -> bool:
 def is_package(path: str) -> bool:
     """Whether a file belongs to an installed package."""
     return any(part in path for part in _PACKAGES)
+
+
+@lru_cache(maxsize=PATHS_KEPT)
+def is_framework(path: str) -> bool:
+    """Whether a file belongs to a package that training programs are written on, not with."""
+    return _FRAMEWORK.search(path) is not None
 
 
 @lru_cache(maxsize=PATHS_KEPT)

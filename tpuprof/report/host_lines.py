@@ -107,7 +107,9 @@ def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
 def is_at(row: HostStackRow, where: Where) -> bool:
     """Whether a stack is at a place: at one of its lines, or in what they call."""
     lines = {where.source, *where.more}
-    return row.source in lines or any(frame.rpartition(" (")[2].rstrip(")") in lines for frame in row.frames)
+    return _place_of(row) in lines or any(
+        frame.rpartition(" (")[2].rstrip(")") in lines for frame in row.frames
+    )
 
 
 def at_line(call: str, source: str) -> str:
@@ -378,13 +380,18 @@ def lines_of(stacks: list[HostStackRow], part: str) -> list[tuple[str, str, floa
     calls: dict[str, dict[str, float]] = {}
     for row in stacks:
         if row.part == part:
-            source = row.source or (row.frames[-1] if row.frames else "")
+            source = _place_of(row)
             exposed, hidden = sums.get(source, (0.0, 0.0))
             sums[source] = (exposed + row.exposed_ms_per_step, hidden + row.hidden_ms_per_step)
             of_line, call = calls.setdefault(source, {}), row.user_call or row.call
             of_line[call] = of_line.get(call, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
     found = [(source, _most_of(calls[source]), *ms) for source, ms in sums.items()]
     return sorted(found, key=lambda each: -each[2])
+
+
+def _place_of(row: HostStackRow) -> str:
+    """The user's line; of a stack without one, its innermost frame."""
+    return row.source or (row.frames[-1] if row.frames else "")
 
 
 def _most_of(calls: dict[str, float]) -> str:
