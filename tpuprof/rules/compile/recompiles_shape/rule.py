@@ -114,11 +114,19 @@ def check(signals: Signals) -> Outcome:
     if found.status != FAILED:
         return replace(found, cases=frozenset())
     chosen = chosen_compiles(signals.step_compiles, KINDS)
-    if of_weights(chosen):
-        return replace(
-            found, title=f"{found.title}; the model's weights changed shape", cases=frozenset({"weights"})
-        )
-    return replace(found, cases=frozenset({"batch", *({"grows"} if grows(chosen) else ())}))
+    weights = of_weights(chosen)
+    what = "the model's weights changed" if weights else "inputs changed"
+    title = f"{found.title}; {what}{_change(chosen)}"
+    if weights:
+        return replace(found, title=title, cases=frozenset({"weights"}))
+    return replace(found, title=title, cases=frozenset({"batch", *({"grows"} if grows(chosen) else ())}))
+
+
+def _change(compiles: list[CompileRow]) -> str:
+    """What changed for the compile that took longest, as far as that is known: ` (f32[8,4] became f32[9,4])`."""
+    longest = max(compiles, key=lambda row: (_CHANGED.search(row.cause.detail) is not None, row.duration_ms))
+    found = _CHANGED.search(longest.cause.detail)
+    return f" ({found.group()})" if found else ""
 
 
 def of_weights(compiles: list[CompileRow]) -> bool:
