@@ -5,18 +5,18 @@ import pytest
 from tests.model.test_host_samples import ADAM, TRAIN, parts_ms, stack, step
 from tpuprof.model.host.lock_shared import SHARED_FROM_SHARE
 
-STEP = 40_000
+STEP = 60_000
 
 
-def two_threads(*, asleep, others=8_000, ready=7_000, process=0):
-    """Four intervals of 10 ms: in one the training thread sleeps for `asleep` us, in three it is ready to run."""
+def two_threads(*, asleep, others=8_000, ready=7_000, process=0, frame=ADAM):
+    """Six intervals of 10 ms: in the second the training thread sleeps for `asleep` us, in three it is ready to run."""
     trace = step(STEP)
-    words = stack("opt.step()", TRAIN, ADAM)
     ran = {"ops": 40, "stack": 1}
-    trace.sampled(0, 10_000, cpu=10_000 - asleep, others=asleep, **ran, **words)
-    for row in range(1, 4):
+    trace.sampled(0, 10_000, **ran, **stack("opt.step()", TRAIN, frame))
+    trace.sampled(10_000, 10_000, cpu=10_000 - asleep, others=asleep, **ran)
+    for row in range(2, 5):
         trace.sampled(10_000 * row, 10_000, cpu=3_000, ready=ready, others=others, process=process, **ran)
-    return trace
+    return trace.sampled(50_000, 10_000, **ran)
 
 
 def test_who_is_ready_while_others_run_with_the_lock_waits_for_the_lock(read):
@@ -38,3 +38,10 @@ def test_threads_that_work_without_the_lock_keep_nobody_from_it(read, times, sha
     found = parts_ms(read(two_threads(asleep=asleep, others=others)))
     # 21 ms of three intervals, of which none is a wait for the lock by itself.
     assert bool(found.get("host:gil", 0.0) > 21) is shared
+
+
+def test_sleep_in_the_backward_pass_is_no_sign_of_a_lock_that_is_shared(read):
+    """The training thread waits for autograd's there; what other threads run beside it may need no lock."""
+    backward = "_engine_run_backward (/venv/lib/python3.11/site-packages/torch/autograd/graph.py:9)"
+    found = parts_ms(read(two_threads(asleep=9_000, others=4_000, frame=backward)))
+    assert found["host:gil"] == pytest.approx(9, abs=0.1)

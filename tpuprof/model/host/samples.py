@@ -184,7 +184,7 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
     if counts_ops:
         _mark_still(samples, stacks)
     _mark_rounds(samples, stacks)
-    mark_kept_out(samples)
+    mark_kept_out(samples, stacks)
     cost = op_cost(samples)
     alone = _alone(samples, stacks)
     silent = _silent_frameworks(samples) if counts_ops else set()
