@@ -272,7 +272,8 @@ def _tracing_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
 
     A call of NumPy is no such line, though an interval that ends in it may hold the ops of the lines before. Nor does
     an interval with missed samples or a graph cut tell: the thread may have been round a whole step in it. Nor one in
-    which a value was read: an environment in NumPy is called again after each read of an action.
+    which a value was read: an environment in NumPy is called again after each read of an action. Nor one between two
+    calls from different lines: a handler of a signal runs wherever the thread is.
     """
     ops: dict[str, list[int]] = {}
     for before, each in pairwise(samples):
@@ -280,9 +281,22 @@ def _tracing_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
             continue
         if before.stack >= 0 and each.stack >= 0 and before.family == each.family == PLAIN:
             source = stacks[each.stack].line
-            if source and source == stacks[before.stack].line:
+            if source and source == stacks[before.stack].line and _same_call(before, each, stacks):
                 ops.setdefault(source, []).append(each.ops)
     return {source for source, found in ops.items() if np.median(found) >= OPS_TO_MEASURE}
+
+
+def _same_call(before: Sample, each: Sample, stacks: list[Stack]) -> bool:
+    """Whether two samples at one line may be in one call of its function: the callers are the same."""
+    first, second = (stacks[of.stack] for of in (before, each))
+    return _callers(first) == _callers(second)
+
+
+def _callers(stack: Stack) -> tuple[str, ...]:
+    """The frames outside the one that is at the user's own line."""
+    at = f"({stack.source})"
+    row = max((row for row, frame in enumerate(stack.frames) if frame.endswith(at)), default=0)
+    return stack.frames[:row]
 
 
 def _quiet_functions(samples: list[Sample], stacks: list[Stack]) -> set[str]:
