@@ -112,6 +112,7 @@ class TraceBuilder:
         cpu=None,
         ready=0,
         others=0,
+        process=0,
         stack=0,
         asleep=None,
         late_us=0,
@@ -128,6 +129,7 @@ class TraceBuilder:
         }
         facts["cpu_us"] = round(duration if cpu is None else cpu)
         facts |= {"late_us": late_us} if late_us else {}
+        facts |= {"process_us": round(process)} if process else {}
         if asleep is not None:
             facts |= {"prompt": 1, "asleep": int(asleep)}
         words = {"frames": frames, "call": "", "source": "", "user_call": "", **words} if frames else {}

@@ -5,6 +5,8 @@ The vocabularies of frameworks (`vocabulary/*.toml`) name them as well: a test c
 
 from __future__ import annotations
 
+import re
+
 PREFIX = "tpuprof."
 # A call of the program that cuts the graph, a read of a value from the device, a copy to the device.
 GRAPH_CUT, HOST_READ, UPLOAD = "tpuprof.graph_cut", "tpuprof.host_read", "tpuprof.upload"
@@ -34,6 +36,8 @@ COMPILED, CACHE_MISS = "tpuprof.compiled", "tpuprof.cache_miss"
 SET_LAST = " = …"
 # There, what Python calls code that has no name of its own.
 NAMELESS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>")
+# How the expression begins of a line that runs a text by `exec` or `eval`: with the line in that text.
+_EXECUTED = re.compile(r"line \d+ of ")
 # How the file of a notebook's cell begins, where IPython gives it none of its own (`<ipython-input-3-0a1b2c>`).
 CELL = "<ipython-input-"
 
@@ -41,3 +45,14 @@ CELL = "<ipython-input-"
 def is_generated(path: str) -> bool:
     """Whether code has no file and is no cell of a notebook: `<string>`, `<frozen importlib._bootstrap>`."""
     return path.startswith("<") and not path.startswith(CELL)
+
+
+def executed(line: int) -> str:
+    """How the expression begins of a line that runs a text, which is at that line of it."""
+    return f"line {line} of "
+
+
+def line_executed(call: str) -> str:
+    """How an expression begins that runs a text; empty for others."""
+    found = _EXECUTED.match(call)
+    return found.group() if found else ""

@@ -10,6 +10,7 @@ import pytest
 
 from tpuprof.instrument.stack_frames import user_line
 from tpuprof.instrument.stack_text import MAX_EXPRESSION, describe, expression, is_users, places_of, safe
+from tpuprof.model.host.stacks import Stack
 from tpuprof.safe_text import FROM_SAFE
 
 
@@ -139,6 +140,55 @@ def test_a_cell_of_a_notebook_without_a_file_is_the_users():
     space = {"seen": seen}
     exec(compile("found = seen()", "<ipython-input-3-0a1b2c>", "exec"), space)
     assert describe(space["found"][0])["source"] == "<ipython-input-3-0a1b2c>:1"
+
+
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (["/v/site-packages/mine/train.py", "/v/site-packages/torch/optim/adam.py"], "mine/train.py"),
+        (["/v/site-packages/mine/cli.py", "/v/site-packages/mine/train.py"], "mine/train.py"),
+        (["/home/u/train.py", "/v/site-packages/mine/train.py"], "/home/u/train.py"),
+        (["/v/site-packages/torch/optim/adam.py"], ""),
+    ],
+)
+def test_a_program_that_is_an_installed_package_has_a_line_too(paths, found):
+    call = seen
+    for path in reversed(paths):
+        names = {}
+        exec(compile("def f(call): return call()", path, "exec"), names)
+        call = functools.partial(names["f"], call)
+    with ThreadPoolExecutor(1) as pool:  # a thread of its own: the test's file is no package's
+        places, _ = pool.submit(call).result()
+    source = describe([place for place in places if place[0].co_filename != __file__])["source"]
+    assert source.rpartition(":")[0].removeprefix("/v/site-packages/") == found
+
+
+def ran(text, **names):
+    """The stack inside a text that a line of this file runs."""
+    exec(text, names)
+    return names["found"][0]
+
+
+def test_the_line_of_a_text_is_named_that_a_line_of_the_program_runs():
+    places = ran("pass\ndef look():\n    return seen()\n\nfound = look()", seen=seen)
+    words = describe(places)
+    assert words["user_call"] == "line 3 of exec(text, names)"
+    assert words["source"].startswith(f"{__file__}:")
+    one, other = (Stack((), "", words["source"], call) for call in (words["user_call"], "exec(text, names)"))
+    assert (one.source, one.line != other.line, other.line) == (other.source, True, other.source)
+
+
+def test_a_function_of_another_text_is_named_by_the_line_that_calls_it():
+    space = {"seen": seen}
+    exec("\n\n\ndef look():\n    return seen()", space)
+    assert describe(ran("\nfound = look()", look=space["look"]))["user_call"] == "line 2 of exec(text, names)"
+
+
+def test_a_function_that_was_made_of_a_text_is_a_call_like_others():
+    space = {"seen": seen}
+    exec("def look():\n    return seen()", space)
+    look = space["look"]
+    assert describe(look()[0])["user_call"] == "look()"
 
 
 @pytest.mark.parametrize(

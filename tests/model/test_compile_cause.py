@@ -10,7 +10,7 @@ from tpuprof.decode.hlo_text import parse_hlo_text
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.decode.load import load
 from tpuprof.model.compile import programs
-from tpuprof.model.compile.cause import LAST_BATCH, NOT_THE_LAST, compare, explain
+from tpuprof.model.compile.cause import LAST_BATCH, NOT_THE_LAST, WEIGHTS, compare, explain
 from tpuprof.model.compile.compiles import Compile, without_last_batch
 from tpuprof.model.compile.hlo_metadata import hlo_protos
 from tpuprof.model.compile.outline import (
@@ -311,3 +311,39 @@ def test_an_outline_from_the_message_is_that_of_the_instructions(samples):
             Counter(result_types(module)),
             any(each.source for each in module.instructions()),
         )
+
+
+def update(width, batch=16, kept=2, returned="{kernel}, {bias}"):
+    """A step that returns the weights it updates, of a layer of that width, and computes on a batch."""
+    kernel, bias, x = f"f32[64,{width}]", f"f32[{width}]", f"f32[{batch},{kept}]"
+    types = returned.format(kernel=kernel, bias=bias, x=x)
+    names = returned.format(kernel="%k", bias="%b", x="%x")
+    return parse_hlo_text(
+        f"""HloModule step.1
+
+ENTRY %main (x: {x}, k: {kernel}, b: {bias}) -> ({types}) {{
+  %x = {x}{{1,0}} parameter(0)
+  %k = {kernel}{{1,0}} parameter(1)
+  %b = {bias}{{0}} parameter(2)
+  ROOT %out = ({types}) tuple({names})
+}}
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("new", "weights"),
+    [
+        ({"width": 9}, True),
+        # A batch of another length, of an autoencoder that returns as much, and a model whose weights stay inside.
+        ({"width": 8, "batch": 12}, False),
+        ({"width": 8, "batch": 12, "returned": "{kernel}, {x}"}, False),
+        ({"width": 9, "returned": "{x}"}, False),
+        ({"width": 9, "batch": 12}, False),
+    ],
+)
+def test_weights_that_change_shape_are_those_that_the_program_returns(new, weights):
+    old = update(returned=new.get("returned", "{kernel}, {bias}"), width=8)
+    cause = compare(update(**new), old)
+    assert cause.kind == "shape"
+    assert (WEIGHTS in cause.detail) is weights

@@ -998,3 +998,32 @@ def test_a_line_that_calls_an_op_or_two_of_a_short_step_is_seen_at_the_same_op_t
         at = moment
     found = parts_ms_of_all(read(trace))
     assert found.get(part, 0.0) >= 0.6 * sum(found.values())
+
+
+@pytest.mark.parametrize(("texts", "python"), [(("line 3 of ", "line 9 of "), True), (("", ""), False)])
+def test_lines_of_a_text_that_a_line_runs_are_lines_of_their_own(read, texts, python):
+    """A text has a line that calls ops and another that computes on the host, after the last ops of the other."""
+    builds, counts = (f"{text}exec(cell)" for text in texts)
+    trace = step(60_000)
+    for row in range(2):
+        at = 30_000 * row
+        for of in range(2):
+            words = stack(builds) if not row and not of else {}
+            trace.sampled(at + 5_000 * of, 5_000, ops=60, stack=1, asleep=False, **words)
+        words = stack(counts) if not row else {}
+        trace.sampled(at + 10_000, 20_000, ops=3, stack=2, asleep=False, **words)
+    found = parts_ms(read(trace))
+    assert bool(found.get("host:python", 0.0) > 30) is python
+
+
+@pytest.mark.parametrize(("calls", "python"), [((11, 12), True), ((11, 11), False)])
+def test_a_function_that_is_called_from_anywhere_traces_nothing_of_what_ran_before(read, calls, python):
+    """A handler of a signal: the ops between two looks into it are those that it interrupts."""
+    trace = step(40_000)
+    for row in range(4):
+        frames = (f"step (/venv/lib/python3.11/site-packages/torch/optim/adam.py:{calls[row % 2]})",)
+        frames = ("<module> (/home/u/train.py:3)", *frames, "on_alarm (/home/u/train.py:7)")
+        words = stack("sum(squares)", *frames) if row < 2 else {}
+        trace.sampled(10_000 * row, 10_000, ops=30, stack=1 + row % 2, asleep=False, **words)
+    found = parts_ms(read(trace))
+    assert bool(found.get("host:python", 0.0) > 10) is python

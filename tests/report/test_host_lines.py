@@ -10,6 +10,7 @@ from tpuprof.report.host_lines import (
     LINE_FROM_SHARE,
     at_line,
     forward_at,
+    is_at,
     library_at,
     traced_at,
     where_of,
@@ -311,3 +312,10 @@ def test_functions_of_a_notebooks_cell_are_the_users(path, named):
         for line, each in ((7, row(7, 3.0)), (8, row(8, 3.0)), (9, row(9, 3.0)))
     ]
     assert where_of([*rows, traced()], "host:python").function == named
+
+
+def test_a_stack_without_a_line_of_the_user_s_is_at_its_innermost_frame():
+    """All of a program in packages: the same line was named twice."""
+    frames = ["dumps (/usr/lib/python3.11/json/__init__.py:9)"]
+    rows = [HostStackRow("host:python", frames, "f(x)", "", "", 5.0, 0.0)]
+    assert is_at(rows[0], where_of(rows, "host:python"))

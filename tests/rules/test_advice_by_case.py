@@ -8,7 +8,14 @@ import pytest
 from tests.rules.given import compiled, given, step, steps
 from tests.rules.situations import dispatched, reads, recompiled
 from tests.rules.test_few_steps import asleep_in
-from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, SAME_PROGRAM, UNKNOWN_FUNCTION, WEAK_TYPE
+from tpuprof.model.compile.cause import (
+    NEW_FUNCTION,
+    NEW_STATIC,
+    SAME_PROGRAM,
+    UNKNOWN_FUNCTION,
+    WEAK_TYPE,
+    WEIGHTS,
+)
 from tpuprof.report.schema import Cause
 from tpuprof.report.sections import HostStackRow, InputRow
 from tpuprof.rules.docstring import Page
@@ -108,6 +115,26 @@ def test_other_work_beside_a_read_keeps_its_advice():
     assert {"read", "own", "python"} <= _cases({"host:wait": 4.0, "host:python": 4.0}, [waits], jax=True)
 
 
+CALL = "_call_impl (/v/site-packages/torch/nn/modules/module.py:9)"
+LINEAR = "forward (/v/site-packages/torch/nn/modules/linear.py:9)"
+
+
+@pytest.mark.parametrize(
+    ("part", "frames", "module"),
+    [
+        ("host:python", ["f (/home/u/train.py:1)", CALL, LINEAR], True),
+        # Python of the program's own in a module, waits of a module that traces, and torch outside of modules.
+        ("host:python", ["f (/home/u/train.py:1)", CALL, "forward (/home/u/net.py:3)"], False),
+        ("host:gil", ["f (/home/u/train.py:1)", CALL, LINEAR], False),
+        ("host:python", ["f (/home/u/train.py:1)", "stack (/v/site-packages/torch/functional.py:9)"], False),
+    ],
+)
+def test_a_module_that_computes_on_the_host_is_to_be_moved(part, frames, module):
+    row = HostStackRow(part, frames, "f()", "/home/u/train.py:1", "teacher(x)", 5.0, 0.0)
+    text = find_rule("host-blocked").page.remedy("torch_xla").text_for(_cases({part: 5.0}, [row]))
+    assert ("move it and its inputs to the device" in text) is module
+
+
 def test_a_run_that_sleeps_is_not_told_of_garbage():
     (found,) = run_rules(asleep_in(8), [find_rule("host-blocked")])
     assert "Take this work out of the training thread" in found.fix.text
@@ -116,11 +143,11 @@ def test_a_run_that_sleeps_is_not_told_of_garbage():
 
 def test_each_mark_is_a_case_that_its_rule_can_give():
     given = {
-        "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "read"},
+        "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "module", "read"},
         "input-starved": {"again", "batches", "workers"},
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "ask", "other"},
-        "recompiles-shape": {"grows"},
+        "recompiles-shape": {"grows", "batch", "weights"},
         "device-to-host-sync": {"value", "branch", "arrays"},
         "eager-dispatch": {"ops", "limit"},
     }
@@ -262,6 +289,25 @@ def test_a_size_that_grows_with_each_step_is_allocated_once(sizes, grows, framew
     ]
     given_ = given(**{**recompiled(0.9), "report": {"compiles": rows}}, framework=framework)
     outcome = rule.check(given_)
-    assert outcome.cases == ({"grows"} if grows else set())
+    assert outcome.cases == ({"grows", "batch"} if grows else {"batch"})
     text = rule.page.remedy(framework).text_for(outcome.cases)
     assert ("llocate the whole length once" in text) is grows
+
+
+@pytest.mark.parametrize(("of_weights", "weights"), [(2, True), (1, False)])
+@pytest.mark.parametrize("framework", ["torch_xla", "jax", "torch_tpu"])
+def test_a_model_of_another_size_is_not_advised_to_pad_its_batches(of_weights, weights, framework):
+    rule = find_rule("recompiles-shape")
+    detail = "2 inputs changed: f32[8,4] became f32[9,4], f32[1,8] became f32[1,9]"
+    rows = [
+        replace(
+            compiled("shape", step=row), cause=Cause("shape", detail + (WEIGHTS if row < of_weights else ""))
+        )
+        for row in range(3)
+    ]
+    outcome = rule.check(given(**{**recompiled(0.9), "report": {"compiles": rows}}, framework=framework))
+    text = rule.page.remedy(framework).text_for(outcome.cases)
+    assert ("It is the model that has other sizes here" in text) is weights
+    assert ("Give all batches one shape" in text) is not weights
+    what = "the model's weights" if weights else "inputs"
+    assert outcome.title.endswith(f"; {what} changed (f32[8,4] became f32[9,4])")

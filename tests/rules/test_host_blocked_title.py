@@ -7,7 +7,7 @@ import pytest
 from tests.rules.given import asleep, given, step
 from tpuprof.rules.host.host_blocked.rule import TOLD_FROM_SHARE
 from tpuprof.rules.registry import find_rule
-from tpuprof.rules.runner import run_rules
+from tpuprof.rules.runner import outcome_of, run_rules
 
 AT_LINE = "The host sleeps at train.py:9 (time.sleep(x)) for 10.0 ms per step while the device idles"
 MUCH, LITTLE = 10.0 * TOLD_FROM_SHARE, 10.0 * TOLD_FROM_SHARE - 0.1
@@ -66,3 +66,29 @@ def test_the_title_tells_what_else_the_price_takes_out(stacks, said):
         [find_rule("host-blocked")],
     )
     assert found.title == AT_LINE + said
+
+
+@pytest.mark.parametrize(("part", "left"), [("host:gil", 0.0), ("host:python", 1 - 10 / 14)])
+def test_waits_for_the_lock_end_at_all_lines_together(part, left):
+    outcome = outcome_of(
+        find_rule("host-blocked"),
+        given(
+            steps=[step(100, row, **{part: 14.0}) for row in range(8)],
+            host_stacks=[asleep(10.0, part=part), elsewhere(4.0, part)],
+            sampled_host_ms={part: 14.0},
+        ),
+    )
+    assert outcome.price.most.host == {part: pytest.approx(left)}
+
+
+def test_what_a_module_computes_on_the_host_the_device_has_to_compute():
+    frames = ["train.py:9 (train)", "forward (/v/site-packages/torch/nn/modules/linear.py:9)"]
+    outcome = outcome_of(
+        find_rule("host-blocked"),
+        given(
+            steps=[step(100, row, **{"host:python": 14.0}) for row in range(8)],
+            host_stacks=[replace(asleep(14.0, part="host:python"), frames=frames)],
+            sampled_host_ms={"host:python": 14.0},
+        ),
+    )
+    assert outcome.price.most.host == {"host:python": pytest.approx(1.0)}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import traceback
 from types import FrameType
 
-from tpuprof.instrument.stack_text import is_own, is_package, is_users
+from tpuprof.instrument.stack_text import is_framework, is_own, is_package, is_users
 
 MAX_FRAMES = 8
-# Of installed packages, those that a training program is written on, not with: their lines say little to a user.
-_FRAMEWORK = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|torch_xla|torch_tpu|jax|jaxlib)[/\\]")
 _USERS, _PACKAGE, _FRAMEWORKS, _OTHER = range(4)
 
 
@@ -58,4 +55,4 @@ def _kind(path: str) -> int:
         return _USERS
     if not is_package(path) or is_own(path):
         return _OTHER
-    return _FRAMEWORKS if _FRAMEWORK.search(path) else _PACKAGE
+    return _FRAMEWORKS if is_framework(path) else _PACKAGE

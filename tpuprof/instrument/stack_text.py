@@ -16,19 +16,23 @@ from operator import attrgetter, itemgetter, truth
 from types import CodeType, FrameType
 
 from tpuprof.instrument.source_lines import jumps_back, line_of, position, source_lines
-from tpuprof.own_events import SET_LAST, is_generated
+from tpuprof.own_events import SET_LAST, executed, is_generated
 from tpuprof.safe_text import TO_SAFE
 
 # Frames kept of a stack, innermost first (frames): recursion beyond it says nothing new.
 MAX_FRAMES = 64
 # Longer expressions are cut (characters).
 MAX_EXPRESSION = 80
+# What Python calls code at the top level of a file or a text.
+_TOP_LEVEL = "<module>"
 # Lines of an expression after its first that are read (lines).
 MORE_LINES = 8
 # Paths of which it is kept whose code they are (paths): more files than a program runs.
 PATHS_KEPT = 4096
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+# Of installed packages, those that a training program is written on, not with: their lines say little to a user.
+_FRAMEWORK = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|torch_xla|torch_tpu|jax|jaxlib)[/\\]")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # A text in an expression may be private, a key or a name; what is called tells enough without it.
 _TEXT_LITERAL = re.compile(r"(\"\"\"|'''|\"|')(?:\\.|(?!\1).)+(?:\1|$)")
@@ -82,23 +86,54 @@ def describe(places: list[Place], told: dict[tuple[int, int], str] | None = None
     """A stack in words. `told` keeps those of frames, by the address of the code, for the stacks that follow.
 
     `frames` has `function (file:line)`, outermost first, separated by `;`; `call` is what the innermost frame
-    evaluates, `source` and `user_call` are line and expression of the innermost frame of the user's own code.
+    evaluates, `source` and `user_call` are line and expression of the innermost frame of the user's own code; where it
+    runs a text (`exec(cell)`), the expression begins with the line in the text.
     `iterator` is there where a loop or `next` waits for an element of the user's own generator or iterator: it names
     the outermost one.
     """
     places = _that_have_begun(places)
     told = {} if told is None else told
     frames = [_frame(place, told) for place in reversed(places)]
-    users = [place for place in places if is_users(place[0].co_filename)]
-    own = users[0] if users else None
+    own = _of_program(places)
     iterator = _iterator(places)
     return {
         "frames": ";".join(frames),
         "call": expression(*places[0]) if places else "",
         "source": f"{own[0].co_filename}:{line_of(*own)}" if own else "",
-        "user_call": expression(*own) if own else "",
+        "user_call": _of_user(places, own) if own else "",
         **({"iterator": iterator} if iterator else {}),
     }
+
+
+def _of_program(places: list[Place]) -> Place | None:
+    """The innermost place in the user's own code; where the whole program is an installed package, outside of
+    frameworks.
+    """
+    users = (place for place in places if is_users(place[0].co_filename))
+    packages = (
+        place
+        for place in places
+        if is_package(place[0].co_filename) and not is_framework(place[0].co_filename)
+    )
+    return next(chain(users, packages), None)
+
+
+def _of_user(places: list[Place], own: Place) -> str:
+    """What the user's line evaluates; where it runs a text by `exec` or `eval`, with the line that runs there."""
+    called = places[: places.index(own)]
+    text = expression(*own)
+    if not called or called[-1][0].co_name != _TOP_LEVEL or not is_generated(called[-1][0].co_filename):
+        return text
+    # Functions of another text that ran before have the same name for a file.
+    inside = next(place for place in called if _is_part_of(called[-1][0], place[0]))
+    return executed(line_of(*inside)) + (text or "a text that it runs")
+
+
+def _is_part_of(whole: CodeType, code: CodeType) -> bool:
+    """Whether code is a text's own or that of a function in it."""
+    return whole is code or any(
+        _is_part_of(each, code) for each in whole.co_consts if isinstance(each, CodeType)
+    )
 
 
 def _frame(place: Place, told: dict[tuple[int, int], str]) -> str:
@@ -158,6 +193,12 @@ def is_stdlib(path: str) -> bool:
 def is_package(path: str) -> bool:
     """Whether a file belongs to an installed package."""
     return any(part in path for part in _PACKAGES)
+
+
+@lru_cache(maxsize=PATHS_KEPT)
+def is_framework(path: str) -> bool:
+    """Whether a file belongs to a package that training programs are written on, not with."""
+    return _FRAMEWORK.search(path) is not None
 
 
 @lru_cache(maxsize=PATHS_KEPT)

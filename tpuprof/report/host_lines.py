@@ -95,10 +95,10 @@ def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
     half, enough = LINE_FROM_SHARE * total, FUNCTION_FROM_SHARE * total
     if line is None or line.ms >= half:
         return line
-    loops = _train(stacks, _functions, LOOP_FROM_SHARE)
+    loops = places_that_train(stacks, _functions, LOOP_FROM_SHARE)
     return (
         _function_of(stacks, part, enough, loops)
-        or _caller_of(stacks, part, enough, _train(stacks, _places, LOOP_FROM_SHARE))
+        or _caller_of(stacks, part, enough, places_that_train(stacks, places_of_users, LOOP_FROM_SHARE))
         or _function_of(stacks, part, half, loops)
         or line
     )
@@ -107,7 +107,9 @@ def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
 def is_at(row: HostStackRow, where: Where) -> bool:
     """Whether a stack is at a place: at one of its lines, or in what they call."""
     lines = {where.source, *where.more}
-    return row.source in lines or any(frame.rpartition(" (")[2].rstrip(")") in lines for frame in row.frames)
+    return _place_of(row) in lines or any(
+        frame.rpartition(" (")[2].rstrip(")") in lines for frame in row.frames
+    )
 
 
 def at_line(call: str, source: str) -> str:
@@ -152,8 +154,8 @@ def traced_at(stacks: list[HostStackRow]) -> list[Where]:
         return []
     if line.ms >= enough:
         return [line]
-    loops = _train(stacks, _functions, TRACING_LOOP_FROM_SHARE)
-    trains = _train(stacks, _places, TRACING_LOOP_FROM_SHARE)
+    loops = places_that_train(stacks, _functions, TRACING_LOOP_FROM_SHARE)
+    trains = places_that_train(stacks, places_of_users, TRACING_LOOP_FROM_SHARE)
     one = _function_of(stacks, TRACING, enough, loops) or _caller_of(stacks, TRACING, enough, trains)
     if one is not None:
         return [one]
@@ -177,7 +179,7 @@ def forward_at(stacks: list[HostStackRow]) -> Where | None:
         return None
     # What calls `backward()`, too, is the step.
     steps = {each for row in backward for each in _functions(row.frames)}
-    loops = _train(stacks, _functions, TRACING_LOOP_FROM_SHARE) | steps
+    loops = places_that_train(stacks, _functions, TRACING_LOOP_FROM_SHARE) | steps
     enough = FUNCTION_FROM_SHARE * sum(row.exposed_ms_per_step for row in outside)
     found = _function_of(outside, TRACING, enough, loops) if enough else None
     return found if found and _seen_often(outside, found, _functions) else None
@@ -189,19 +191,21 @@ def library_at(stacks: list[HostStackRow]) -> Where | None:
     `trainer.train()` says nothing: the model, and the step, are the library's. None where no function holds enough.
     """
     traced = traced_at(stacks)
-    if len(traced) != 1 or traced[0].source not in _train(stacks, _places, TRACING_LOOP_FROM_SHARE):
+    if len(traced) != 1 or traced[0].source not in places_that_train(
+        stacks, places_of_users, TRACING_LOOP_FROM_SHARE
+    ):
         return None
     rows = _tracing_rows(stacks)
     outside = [row for row in rows if not _BESIDE_FORWARD & _names(row.frames)]
     backward = [row for row in rows if _BACKWARD in _names(row.frames)]
     # What has the backward pass, too, is the step.
-    steps = {each for row in backward for each in _library_functions(row.frames)}
-    loops = _train(stacks, _library_functions, TRACING_LOOP_FROM_SHARE) | steps
+    steps = {each for row in backward for each in library_functions(row.frames)}
+    loops = places_that_train(stacks, library_functions, TRACING_LOOP_FROM_SHARE) | steps
     enough = FUNCTION_FROM_SHARE * sum(row.exposed_ms_per_step for row in outside)
-    found = _function_of(outside, TRACING, enough, loops, _library_functions) if enough else None
-    if found is None or not _seen_often(outside, found, _library_functions):
+    found = _function_of(outside, TRACING, enough, loops, library_functions) if enough else None
+    if found is None or not _seen_often(outside, found, library_functions):
         return None
-    return replace(found, source=_in_package(found.source))
+    return replace(found, source=in_package(found.source))
 
 
 def _tracing_rows(stacks: list[HostStackRow]) -> list[HostStackRow]:
@@ -219,7 +223,7 @@ def _seen_often(
     return sum(row.samples for row in rows if function in functions(row.frames)) >= FORWARD_FROM_SAMPLES
 
 
-def _in_package(source: str) -> str:
+def in_package(source: str) -> str:
     """A line of an installed package by its path in there: `transformers/models/gpt2/modeling_gpt2.py:420`."""
     return _PACKAGES.split(source)[-1]
 
@@ -284,7 +288,7 @@ def _caller_of(stacks: list[HostStackRow], part: str, enough: float, trains: set
     depth: dict[str, int] = {}
     for row in stacks:
         if row.part == part and row.exposed_ms_per_step:
-            for place, at in _places(row.frames).items():
+            for place, at in places_of_users(row.frames).items():
                 held[place] = held.get(place, 0.0) + row.exposed_ms_per_step
                 depth[place] = max(depth.get(place, 0), at)
     found = [place for place, ms in held.items() if ms >= enough and place not in trains]
@@ -295,7 +299,7 @@ def _caller_of(stacks: list[HostStackRow], part: str, enough: float, trains: set
     return Where(best, call, held[best])
 
 
-def _train(
+def places_that_train(
     stacks: list[HostStackRow], places: Callable[[list[str]], Iterable[_Place]], from_share: float
 ) -> set[_Place]:
     """The training loop, and what it calls to train: places of a stack (functions or lines) with more than that share.
@@ -335,7 +339,7 @@ def _feeding(stacks: list[HostStackRow]) -> list[HostStackRow]:
     ]
 
 
-def _library_functions(frames: Iterable[str]) -> dict[_Function, tuple[int, str]]:
+def library_functions(frames: Iterable[str]) -> dict[_Function, tuple[int, str]]:
     """Functions of a stack that are neither Python's own nor of a framework that traces: libraries' and the user's."""
     return _functions(frames, _NOT_LIBRARIES)
 
@@ -362,7 +366,7 @@ def _functions(
     return found
 
 
-def _places(frames: Iterable[str]) -> dict[str, int]:
+def places_of_users(frames: Iterable[str]) -> dict[str, int]:
     """The innermost line (`file:line`) of each of the user's functions of a stack, with how deep that is among them."""
     return {f"{path}:{line}": depth for (_, path), (depth, line) in _functions(frames).items()}
 
@@ -376,13 +380,18 @@ def lines_of(stacks: list[HostStackRow], part: str) -> list[tuple[str, str, floa
     calls: dict[str, dict[str, float]] = {}
     for row in stacks:
         if row.part == part:
-            source = row.source or (row.frames[-1] if row.frames else "")
+            source = _place_of(row)
             exposed, hidden = sums.get(source, (0.0, 0.0))
             sums[source] = (exposed + row.exposed_ms_per_step, hidden + row.hidden_ms_per_step)
             of_line, call = calls.setdefault(source, {}), row.user_call or row.call
             of_line[call] = of_line.get(call, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
     found = [(source, _most_of(calls[source]), *ms) for source, ms in sums.items()]
     return sorted(found, key=lambda each: -each[2])
+
+
+def _place_of(row: HostStackRow) -> str:
+    """The user's line; of a stack without one, its innermost frame."""
+    return row.source or (row.frames[-1] if row.frames else "")
 
 
 def _most_of(calls: dict[str, float]) -> str:

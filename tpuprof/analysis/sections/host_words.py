@@ -35,6 +35,7 @@ from tpuprof.report.host_lines import (
     verb_of,
     where_of,
 )
+from tpuprof.report.library_lines import inside
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms, format_share
 
@@ -150,7 +151,9 @@ def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
     where = where_of(stacks, part)
     text = f" The host {verb_of(part)}"
     if where is not None:
-        text += f" at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}"
+        text += (
+            f" at {where.text}{inside(stacks, part, where)}, {format_ms(where.ms)} of {format_ms(load.wall)}"
+        )
         text += f"{_more_of(part, where, load, stacks)}."
     else:
         text += f", {format_ms(sampled[part])} of {format_ms(load.wall)}."

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from tpuprof.decode.hlo import HloModule, Instruction
 
 LAST_BATCH = ", as the last, shorter batch of an epoch does"
+# Inputs that a program returns with the same change are what a step updates: weights, moments of an optimizer.
+WEIGHTS = "; the program also returns these, as it does the weights of a model"
 _NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
 # An argument of a Python function, or a leaf of one: `batch`, `state.params['up'][0]`. torch_xla's names begin `xla__`.
 _ARGUMENT = re.compile(r"(?!xla_)[A-Za-z_]\w*(?:\.\w+|\[[^\]]{1,64}\])*")
@@ -139,7 +141,8 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
     kind = "dtype" if all(before[1] == after[1] for before, after in pairs) else "shape"
     changes = [_named_change(new, old, before, after) for before, after in pairs]
     noun = "an input" if len(pairs) == 1 else f"{len(pairs)} inputs"
-    detail = f"{noun} changed: {list_of(changes)}" + (LAST_BATCH if _is_shorter_batch(pairs) else "")
+    why = LAST_BATCH if _is_shorter_batch(pairs) else WEIGHTS if _are_weights(pairs, new, old) else ""
+    detail = f"{noun} changed: {list_of(changes)}{why}"
     return CompileCause(kind, detail, _use_of(new, pairs[0][1]) or _use_of(old, pairs[0][0]))
 
 
@@ -172,6 +175,24 @@ def _is_shorter_batch(pairs: list[tuple[Type, Type]]) -> bool:
             return False
         sizes.add((before[0], after[0]))
     return len(sizes) == 1 and all(before > after for before, after in sizes)
+
+
+def _are_weights(pairs: list[tuple[Type, Type]], new: HloModule, old: HloModule) -> bool:
+    """Whether a model was built with other sizes: both programs return all that changed, and not in one dimension.
+
+    Another batch changes the same dimension of all inputs, in a program that returns what it computes of each example.
+    """
+    before, after = (Counter(each) for each in zip(*pairs, strict=True))
+    if before - Counter(result_types(old)) or after - Counter(result_types(new)):
+        return False
+    return len({_changed_dimensions(was, now) for (_, was), (_, now) in pairs}) > 1
+
+
+def _changed_dimensions(was: tuple[int, ...], now: tuple[int, ...]) -> tuple[int, ...]:
+    """Which dimensions differ; all where there are more or fewer of them."""
+    if len(was) != len(now):
+        return tuple(range(max(len(was), len(now))))
+    return tuple(row for row, (a, b) in enumerate(zip(was, now, strict=True)) if a != b)
 
 
 def _pair(removed: list[Type], added: list[Type]) -> list[tuple[Type, Type]]:

@@ -73,6 +73,10 @@ class Sample:
     works: bool = False
     # How long after the look at the thread it was written (ps): the thread may have gone on.
     late: int = 0
+    # CPU time of all threads of the process in the interval (ps), 0 where that is unknown.
+    process: int = 0
+    # Other threads had Python's lock for so long, where they are known to work with it (ps).
+    kept_out: int = 0
 
     @property
     def was_blocked(self) -> bool:

@@ -26,6 +26,7 @@ _COLUMNS = (
     "cpu_us",
     "wait_us",
     "python_us",
+    "process_us",
     "holder",
     "prompt",
     "asleep",
@@ -77,6 +78,7 @@ def samples_of(track: Track, rows: Int64, holders: Int64) -> tuple[list[Sample],
         prompt, asleep = columns["prompt"][row] == 1, columns["asleep"][row]
         sample = Sample(at, gap, cpu, waited, others, ops, stack, kind, holder, prompt=prompt)
         sample.asleep = None if asleep < 0 else bool(asleep)
+        sample.process = max(columns["process_us"][row], 0) * PS_PER_US
         sample.late = max(columns["late_us"][row], 0) * PS_PER_US
         samples.append(sample)
     samples.sort(key=lambda each: each.at)

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tpuprof.model.host.lock_shared import mark_kept_out
 from tpuprof.model.host.op_cost import (
     BLOCKED_FROM_SHARE,
     OPS_TO_MEASURE,
@@ -183,6 +184,7 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
     if counts_ops:
         _mark_still(samples, stacks)
     _mark_rounds(samples, stacks)
+    mark_kept_out(samples, stacks)
     cost = op_cost(samples)
     alone = _alone(samples, stacks)
     silent = _silent_frameworks(samples) if counts_ops else set()
@@ -234,11 +236,11 @@ def _mark_rounds(samples: list[Sample], stacks: list[Stack]) -> None:
     sources = set()
     for before, each in pairwise(samples):
         if each.cut and before.family == each.family == PLAIN and min(before.stack, each.stack) >= 0:
-            source = stacks[each.stack].source
-            each.round = bool(source) and source == stacks[before.stack].source
+            source = stacks[each.stack].line
+            each.round = bool(source) and source == stacks[before.stack].line
             sources |= {source} if each.round else set()
     for first in samples[:1]:
-        first.round = first.cut and first.stack >= 0 and stacks[first.stack].source in sources
+        first.round = first.cut and first.stack >= 0 and stacks[first.stack].line in sources
 
 
 def _alone(samples: list[Sample], stacks: list[Stack]) -> dict[str, int]:
@@ -270,17 +272,31 @@ def _tracing_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
 
     A call of NumPy is no such line, though an interval that ends in it may hold the ops of the lines before. Nor does
     an interval with missed samples or a graph cut tell: the thread may have been round a whole step in it. Nor one in
-    which a value was read: an environment in NumPy is called again after each read of an action.
+    which a value was read: an environment in NumPy is called again after each read of an action. Nor one between two
+    calls from different lines: a handler of a signal runs wherever the thread is.
     """
     ops: dict[str, list[int]] = {}
     for before, each in pairwise(samples):
         if each.gap >= MISSED_FROM_MS * PS_PER_MS or each.cut or each.read:
             continue
         if before.stack >= 0 and each.stack >= 0 and before.family == each.family == PLAIN:
-            source = stacks[each.stack].source
-            if source and source == stacks[before.stack].source:
+            source = stacks[each.stack].line
+            if source and source == stacks[before.stack].line and _same_call(before, each, stacks):
                 ops.setdefault(source, []).append(each.ops)
     return {source for source, found in ops.items() if np.median(found) >= OPS_TO_MEASURE}
+
+
+def _same_call(before: Sample, each: Sample, stacks: list[Stack]) -> bool:
+    """Whether two samples at one line may be in one call of its function: the callers are the same."""
+    first, second = (stacks[of.stack] for of in (before, each))
+    return _callers(first) == _callers(second)
+
+
+def _callers(stack: Stack) -> tuple[str, ...]:
+    """The frames outside the one that is at the user's own line."""
+    at = f"({stack.source})"
+    row = max((row for row, frame in enumerate(stack.frames) if frame.endswith(at)), default=0)
+    return stack.frames[:row]
 
 
 def _quiet_functions(samples: list[Sample], stacks: list[Stack]) -> set[str]:
@@ -344,16 +360,17 @@ def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[
         return [(COMPILING, each.stack, each.gap)]
     blocked = each.blocked + _woke_late(before, each)
     blocked = blocked if blocked >= BLOCKED_FROM_SHARE * each.gap else 0
+    kept_out = each.kept_out if before.family not in BLOCKING else 0
     running = each.gap - blocked
     ran = _ran(before, each, running, cost, silent=silent)
-    if not blocked:
+    if not blocked and not kept_out:
         return ran
     of = _waits_in(before, each)
     if of is not None and of.family in BLOCKING:
         return _in_order(of is not each, (of.family, of.stack, blocked), ran)
     of = of or each
     if each.others >= TRACING_FROM_SHARE * blocked:
-        held = blocked + _held_while_ready(each)
+        held = max(blocked + _held_while_ready(each), kept_out) if blocked else kept_out
         ran = _ran(before, each, each.gap - held, cost, silent=silent)
         return _in_order(of is not each, (GIL, of.stack, held), ran)
     if each.family in BLOCKING and each.stack == before.stack >= 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tpuprof.own_events import is_generated
+from tpuprof.own_events import is_generated, line_executed
 from tpuprof.records import record
 
 SLEEP, IO, LOCK, FRAMEWORK, PLAIN = "sleep", "io", "lock", "framework", "plain"
@@ -101,6 +101,11 @@ class Stack:
     source: str
     user_call: str
     iterator: str = ""
+
+    @property
+    def line(self) -> str:
+        """What tells a line of the program from others: `source`, and in a text that it runs the line there."""
+        return line_executed(self.user_call) + self.source
 
     @property
     def shown(self) -> str:

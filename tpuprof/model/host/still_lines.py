@@ -31,8 +31,8 @@ _HANDS_OVER = "/torch_xla/"
 
 
 def line_of(each: Sample, stacks: list[Stack]) -> str:
-    """The line of the program (`file:line`) that a sample came in, empty where that is unknown."""
-    return stacks[each.stack].source if each.stack >= 0 else ""
+    """The line of the program that a sample came in, as `Stack.line`, empty where that is unknown."""
+    return stacks[each.stack].line if each.stack >= 0 else ""
 
 
 def still_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
@@ -50,7 +50,7 @@ def still_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
         if line and each.prompt and not each.in_call and each.family in (PLAIN, FRAMEWORK):
             seen.setdefault(line, []).append((total, each.cuts))
             ran[line] = ran.get(line, 0) + each.gap - each.waited
-    handing = {stack.source for stack in stacks if any(_HANDS_OVER in frame for frame in stack.frames)}
+    handing = {stack.line for stack in stacks if any(_HANDS_OVER in frame for frame in stack.frames)}
     return {
         line
         for line, at in seen.items()

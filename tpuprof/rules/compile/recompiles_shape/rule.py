@@ -19,18 +19,28 @@ allocate the whole length once, keep the position in a tensor on the device, wri
 (`buffer.index_copy_(1, position, new)`), and let a mask hide what is not written yet: all steps then run one program. A
 position that is a Python number would compile for each value.
 
-Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete
-batch (`drop_last=True`). A mask keeps padding out of the loss. A boolean mask as index (`x[mask]`, `x[mask] = v`) and
-`nonzero` make a shape out of data: `torch.where(mask, v, x)` or `x.masked_fill(mask, v)` keeps one shape.
+[batch] Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last
+incomplete batch (`drop_last=True`). A mask keeps padding out of the loss. A boolean mask as index (`x[mask]`,
+`x[mask] = v`) and `nonzero` make a shape out of data: `torch.where(mask, v, x)` or `x.masked_fill(mask, v)` keeps one
+shape.
+
+[weights] It is the model that has other sizes here, not the batches: the weights, and all that an optimizer keeps of
+them, changed shape. Each size of a model is a program of its own. Try few sizes, each for many steps, or build the
+largest model once and mask what a smaller one does not have. `torch_xla.runtime.initialize_cache("/path")`
+keeps programs on disk, so that a size that was compiled once compiles in no later run.
 
 ## How to fix in TorchTPU
 
-Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete
-batch (`drop_last=True`). A boolean mask as index (`x[mask]`) and `nonzero` make a shape out of data:
+[batch] Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last
+incomplete batch (`drop_last=True`). A boolean mask as index (`x[mask]`) and `nonzero` make a shape out of data:
 `torch.where(mask, v, x)` keeps one. Under torch.compile each size is a program of its own as well: torch_tpu 0.2
 refuses `dynamic=True`. Its way to one program for several sizes is
 `torch._dynamo.mark_dynamic(batch, 0, min=2, max=64)`, which the compiler of the CPU plugin refuses. On a device it was
 not tried.
+
+[weights] It is the model that has other sizes here, not the batches: the weights, and all that an optimizer keeps of
+them, changed shape. Each size of a model is a program of its own. Try few sizes, each for many steps, or build the
+largest model once and mask what a smaller one does not have.
 
 ## How to fix in JAX
 
@@ -39,8 +49,13 @@ allocate the whole length once, pass the position as an array, write there
 (`jax.lax.dynamic_update_slice_in_dim(buffer, new, position, axis=1)`), and let a mask hide what is not written yet: all
 steps then run one program.
 
-Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete
-batch. `jax.jit` compiles for each shape it meets.
+[batch] Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last
+incomplete batch. `jax.jit` compiles for each shape it meets.
+
+[weights] It is the model that has other sizes here, not the batches: the weights, and all that an optimizer keeps of
+them, changed shape. Each size of a model is a program of its own. Try few sizes, each for many steps, or build the
+largest model once and mask what a smaller one does not have. `jax.config.update("jax_compilation_cache_dir", "/path")`
+keeps programs on disk, so that a size that was compiled once compiles in no later run.
 
 ## Limits and false positives
 
@@ -58,6 +73,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from tpuprof.model.compile.cause import WEIGHTS
 from tpuprof.report.schema import CompileRow
 from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
 from tpuprof.rules.shared.recompiles import check_kinds, chosen_compiles
@@ -67,6 +83,9 @@ KINDS = ("shape", "dtype")
 # Steps in a row that compile for a size larger by the same amount, from which that is no chance (steps). A judgement:
 # lengths of a few tens that are drawn by chance do so once in thousands of captures.
 GROWS_FROM_STEPS = 4
+# Share of the compiles from which the model is what changes: the first program of a size may have nothing else to be
+# compared with than one of another kind (ratio). A judgement.
+WEIGHTS_FROM_SHARE = 0.5
 _CHANGED = re.compile(r"(\w+)\[([\d,]+)\] became (\w+)\[([\d,]+)\]")
 
 
@@ -92,9 +111,28 @@ _CHANGED = re.compile(r"(\w+)\[([\d,]+)\] became (\w+)\[([\d,]+)\]")
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for a new shape or dtype take enough of the step time."""
     found = check_kinds(signals, KINDS)
-    if found.status == FAILED and grows(chosen_compiles(signals.step_compiles, KINDS)):
-        return replace(found, cases=frozenset({"grows"}))
-    return replace(found, cases=frozenset())
+    if found.status != FAILED:
+        return replace(found, cases=frozenset())
+    chosen = chosen_compiles(signals.step_compiles, KINDS)
+    weights = of_weights(chosen)
+    what = "the model's weights changed" if weights else "inputs changed"
+    title = f"{found.title}; {what}{_change(chosen)}"
+    if weights:
+        return replace(found, title=title, cases=frozenset({"weights"}))
+    return replace(found, title=title, cases=frozenset({"batch", *({"grows"} if grows(chosen) else ())}))
+
+
+def _change(compiles: list[CompileRow]) -> str:
+    """What changed for the compile that took longest, as far as that is known: ` (f32[8,4] became f32[9,4])`."""
+    longest = max(compiles, key=lambda row: (_CHANGED.search(row.cause.detail) is not None, row.duration_ms))
+    found = _CHANGED.search(longest.cause.detail)
+    return f" ({found.group()})" if found else ""
+
+
+def of_weights(compiles: list[CompileRow]) -> bool:
+    """Whether it is the model that has another size in most of these compiles."""
+    seen = sum(WEIGHTS in row.cause.detail for row in compiles)
+    return seen > WEIGHTS_FROM_SHARE * len(compiles)
 
 
 def grows(compiles: list[CompileRow]) -> bool:

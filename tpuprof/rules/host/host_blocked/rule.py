@@ -25,6 +25,9 @@ before, so that tracing is not counted.
 [own] Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less
 often, or buffer what is written.
 
+[module] Where a module computes on tensors in the host's memory (a teacher or a metric that was not moved), move it and
+its inputs to the device: `teacher.to(device)`. What the device then computes is not in the price's upper end.
+
 [lock] Where it waits for a queue, another thread or a process (`queue.get`, `acquire`, `join`, `subprocess.run`), that
 one is the slower of the two: let more threads or processes fill the queue, hold the lock for less time, and let a
 process run beside training (`subprocess.Popen`) or start it less often.
@@ -42,6 +45,9 @@ what exists then is not walked again.
 [own] Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less
 often, or buffer what is written. `torch.accelerator.synchronize()` in the step makes the thread wait for the device:
 leave it out.
+
+[module] Where a module computes on tensors in the host's memory (a teacher or a metric that was not moved), move it and
+its inputs to the device: `teacher.to(device)`. What the device then computes is not in the price's upper end.
 
 [lock] Where it waits for a queue, another thread or a process (`queue.get`, `acquire`, `join`, `subprocess.run`), that
 one is the slower of the two: let more threads or processes fill the queue, hold the lock for less time, and let a
@@ -109,6 +115,7 @@ from tpuprof.report.host_lines import (
     verb_of,
     where_of,
 )
+from tpuprof.report.library_lines import inside
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -126,9 +133,9 @@ ADVISED_FROM_SHARE = 0.2
 TOLD_FROM_SHARE = 0.2
 # Kinds of time that another thread or Python's collector causes. All others are the training thread's own work.
 _OTHERS_WORK = frozenset({"lock", "gil", "gc", "read"})
-_SLEEP, _GIL = "host:sleep", "host:gil"
-# How a frame of a stack says that it is Flax's.
-_FLAX = "/flax/nnx/"
+_SLEEP, _GIL, _PYTHON = "host:sleep", "host:gil", "host:python"
+# How a frame of a stack says that it is Flax's, torch's, and of torch's modules.
+_FLAX, _TORCH, _MODULES = "/flax/nnx/", "/torch/", "/torch/nn/modules/"
 # Why nothing is said where a capture is a few milliseconds long.
 TOO_FEW = "the capture is so short that the sampler looked once or twice: capture more steps"
 # Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
@@ -179,9 +186,7 @@ def check(signals: Signals) -> Outcome:
             "reads of values did not end while the profiler was on: what they wait for is unknown"
         )
     where = where_of(stacks, largest)
-    named = where.ms if where is not None else 0.0
     samples = sum(row.samples for row in stacks if row.part == largest)
-    left = 1 - min(named / sampled[largest], 1.0)
     # Where threads wait for a CPU, all but a sleep takes longer than it does by itself.
     stretched = largest != _SLEEP and signals.cpus_taken
     # Who needs the lock waits for it in calls of the framework as well, and nothing tells how long.
@@ -191,10 +196,26 @@ def check(signals: Signals) -> Outcome:
         share,
         evidence,
         title=_title(largest, where, sampled, stacks) + _held_at(holder_of(stacks, largest)),
-        price=counterfactual(Change(host={largest: left}), Change(host=dict.fromkeys(sampled, 0.0))),
+        price=counterfactual(
+            Change(host={largest: _left(sampled[largest], where, stacks, largest)}),
+            Change(host=dict.fromkeys(sampled, 0.0)),
+        ),
         confidence="high" if sure else "medium",
         cases=_cases(sampled, stacks, jax="jax" in signals.framework),
     )
+
+
+def _left(total: float, where: Where | None, stacks: list[HostStackRow], name: str) -> float:
+    """How much of a kind of host time is left at most after the fix (ratio): what is at other lines than the named.
+
+    Waits for Python's lock have one cause, whatever line they are at. A module that is moved to the device is work
+    there: how long that takes is unknown.
+    """
+    if name == _GIL:
+        return 0.0
+    moved = sum(row.exposed_ms_per_step for row in stacks if row.part == name and _runs_module(row))
+    named = max(where.ms - moved, 0.0) if where is not None else 0.0
+    return 1 - min(named / total, 1.0)
 
 
 def _cases(sampled: dict[str, float], stacks: list[HostStackRow], *, jax: bool = False) -> frozenset[str]:
@@ -204,12 +225,25 @@ def _cases(sampled: dict[str, float], stacks: list[HostStackRow], *, jax: bool =
     """
     enough = ADVISED_FROM_SHARE * sum(sampled.values())
     kinds = {name.rpartition(":")[2] for name, ms in sampled.items() if ms >= enough}
-    rows = [row for row in stacks if row.part in sampled and any(_FLAX in frame for frame in row.frames)]
-    flax = sum(row.exposed_ms_per_step for row in rows) >= enough
+    seen = {"flax": _walks_flax, "module": _runs_module}
+    for case, test in seen.items():
+        rows = [row for row in stacks if row.part in sampled and test(row)]
+        if rows and sum(row.exposed_ms_per_step for row in rows) >= enough:
+            kinds.add(case)
     if jax and unended_read(stacks, READ_BY) and sampled.get(WAIT, 0.0) >= enough:
         kinds = kinds - {"wait"} | {"read"}
-    own = {"own"} if kinds - _OTHERS_WORK or not kinds else set()
-    return frozenset(kinds | own | ({"flax"} if rows and flax else set()))
+    own = {"own"} if kinds - _OTHERS_WORK - seen.keys() or not kinds else set()
+    return frozenset(kinds | own)
+
+
+def _walks_flax(row: HostStackRow) -> bool:
+    return any(_FLAX in frame for frame in row.frames)
+
+
+def _runs_module(row: HostStackRow) -> bool:
+    """Whether a module computes on the host: code of torch runs in it, and gives the device no work."""
+    in_torch = row.part == _PYTHON and bool(row.frames) and _TORCH in row.frames[-1]
+    return in_torch and any(_MODULES in frame for frame in row.frames)
 
 
 def _callbacks(signals: Signals, ms: float) -> Outcome:
@@ -251,9 +285,8 @@ def _held_at(holder: str) -> str:
 def _title(name: str, where: Where | None, sampled: dict[str, float], stacks: list[HostStackRow]) -> str:
     if where is None or not where.source:
         return f"The host {verb_of(name)} for {format_ms(sampled[name])} per step while the device idles"
-    at_line = (
-        f"The host {verb_of(name)} at {where.text} for {format_ms(where.ms)} per step while the device idles"
-    )
+    place = f"{where.text}{inside(stacks, name, where)}"
+    at_line = f"The host {verb_of(name)} at {place} for {format_ms(where.ms)} per step while the device idles"
     lines = {where.source, *where.more}
     hidden = sum(ms for source, _, _, ms in lines_of(stacks, name) if source in lines)
     # Work behind the device's delays the next graph all the same, so that the price may be more than what is exposed.

@@ -18,8 +18,9 @@ The tools that were on when the capture began, and the time per step in which th
 ## How to fix
 
 Train without the tool. `tracemalloc.stop()` ends the first, a command without `coverage run` or `-m cProfile` the
-next; debuggers, `-X dev` and `PYTHONMALLOC=debug` belong to the command as well. Use
-`torch.autograd.set_detect_anomaly(True)` while you look for a NaN, and no longer.
+next; debuggers, `-X dev` and `PYTHONMALLOC=debug` belong to the command as well. `sys.settrace(None)` and
+`sys.setprofile(None)` end what the program itself has set. Use `torch.autograd.set_detect_anomaly(True)` while you look
+for a NaN, and no longer.
 
 ## How to fix in TorchTPU
 
