@@ -71,6 +71,7 @@ from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
 from tpuprof.model.steps.optimizer import steps_with_calls
 from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP
+from tpuprof.model.steps.table import StepSource
 from tpuprof.model.steps.training_calls import Functions, Trains
 from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
@@ -141,6 +142,11 @@ class HostRun:
     unnamed: Unnamed | None = None
     # Whether the trace has planes of devices, and shows no work of any.
     blind: bool = False
+
+    @property
+    def after_steps(self) -> AfterCapture | None:
+        """What it counted after the capture, where the captured steps are steps that compare with those; else None."""
+        return None if self.steps.source is StepSource.WHOLE_CAPTURE else self.after
 
 
 def read_host_run(
