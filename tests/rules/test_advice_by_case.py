@@ -122,7 +122,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "recompiles-other": {"function", "static", "number", "ask", "other"},
         "recompiles-shape": {"grows"},
         "device-to-host-sync": {"value", "branch", "arrays"},
-        "eager-dispatch": {"ops", "limit"},
+        "eager-dispatch": {"ops", "beside", "limit"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
@@ -265,3 +265,16 @@ def test_a_size_that_grows_with_each_step_is_allocated_once(sizes, grows, framew
     assert outcome.cases == ({"grows"} if grows else set())
     text = rule.page.remedy(framework).text_for(outcome.cases)
     assert ("llocate the whole length once" in text) is grows
+
+
+def test_ops_beside_a_compiled_model_have_advice_of_their_own():
+    """A compiled model whose loss and metrics ran op by op was to be compiled."""
+    beside, alone = (
+        run_rules(given(**dispatched(compiled_regions=regions)), [find_rule("eager-dispatch")])[0]
+        for regions in (1.0, 0.0)
+    )
+    assert beside.title.startswith(
+        "Ops run one by one beside what torch.compile made: 20 programs for 40 ops"
+    )
+    assert "with the model or in one function" in beside.fix.text
+    assert "Compile the model" not in beside.fix.text and "Compile the model" in alone.fix.text
