@@ -48,7 +48,7 @@ def test_a_device_that_the_trace_does_not_show_works_as_long_as_the_verdict_says
 )
 def test_so_does_another_thread_that_hands_programs_over(said, ahead):
     """A compiled TorchTPU model with 90 ops beside it: steps of 30 ms were "median 4.76 ms"."""
-    assert runs_ahead(report(4.0, busy=None, verdict=("dispatch", 0.9), said=said)) is ahead
+    assert runs_ahead(report(3.4, busy=None, verdict=("dispatch", 0.4), said=said)) is ahead
 
 
 def test_what_slow_steps_are_compared_with():

@@ -40,13 +40,17 @@ def unfinished_work(
     nothing = np.zeros(len(steps), np.int64)
     if driver is None or not vocabulary.eager or not len(steps):
         return nothing, nothing
-    reads = merge(_named(driver, vocabulary), waits_alone(driver))
-    waits = subtract(_beyond(reads, NUMBER_TAKES_PS), compiling)
+    waits = subtract(_beyond(waits_for_work(driver, vocabulary), NUMBER_TAKES_PS), compiling)
     if not len(waits.start):
         return nothing, nothing
     handing = subtract(_handing_over(host, driver, vocabulary, HANDS_OVER_PS), compiling)
     device = covered(subtract(waits, intersect(waits, handing)), steps.start, steps.end)
     return device, covered(handing, steps.start, steps.end)
+
+
+def waits_for_work(driver: Track, vocabulary: Vocabulary) -> Spans:
+    """When the training thread reads one number, or waits for the device and reads nothing."""
+    return merge(_named(driver, vocabulary), waits_alone(driver))
 
 
 def feeding_share(

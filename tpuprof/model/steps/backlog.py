@@ -26,13 +26,18 @@ BACKLOG_FROM_SHARE = 0.10
 GOES_ON_FROM_SHARE = 0.25
 
 
-def with_backlog(steps: Steps, host: Host, driver: Track | None, vocabulary: Vocabulary) -> Steps:
-    """The steps, the last one prolonged by the work that the host left behind; unchanged where there is little."""
+def with_backlog(
+    steps: Steps, host: Host, driver: Track | None, vocabulary: Vocabulary, since: int | None = None
+) -> Steps:
+    """The steps, the last one prolonged by the work that the host left behind; unchanged where there is little.
+
+    `since` is how many steps before the capture came after the last one that waited for the device, where known.
+    """
     if driver is None or len(steps) == 0 or not vocabulary.roles:
         return steps
     begin, end = int(steps.start[0]), int(steps.end[-1])
     last = max((_last(track, vocabulary, end) for track in host.threads), default=end)
-    before = _steps_before(steps, host, driver, vocabulary)
+    before = _steps_before(steps, host, driver, vocabulary, since)
     # Of the work of all steps that may be in the queue, what is the captured ones'.
     left = begin + (last - begin) * len(steps) // (len(steps) + before) - end
     if left < BACKLOG_FROM_SHARE * int(steps.wall_ps.sum()) or _goes_on(driver, steps, vocabulary):
@@ -65,7 +70,7 @@ def _last(track: Track, vocabulary: Vocabulary, end: int) -> int:
     return max(int(track.end[chosen].max()), end) if chosen.any() else end
 
 
-def _steps_before(steps: Steps, host: Host, driver: Track, vocabulary: Vocabulary) -> int:
+def _steps_before(steps: Steps, host: Host, driver: Track, vocabulary: Vocabulary, since: int | None) -> int:
     """How many steps before the capture may have left work in the queue: none if the queue was empty in the steps.
 
     A run that was under way when the profiler started has no event, so the time before the first run does not count.
@@ -74,10 +79,12 @@ def _steps_before(steps: Steps, host: Host, driver: Track, vocabulary: Vocabular
     first = runs.start[(runs.start >= steps.start[0]) & (runs.start < steps.end[-1])]
     if not len(first):
         return 0
-    since, until = first[:1], steps.end[-1:]
-    busy = int(covered(runs, since, until)[0])
-    never_rests = busy >= NEVER_RESTS_FROM_SHARE * int(until[0] - since[0])
-    return max(int(steps.number[0]), 0) if never_rests else 0
+    begin, end = first[:1], steps.end[-1:]
+    busy = int(covered(runs, begin, end)[0])
+    never_rests = busy >= NEVER_RESTS_FROM_SHARE * int(end[0] - begin[0])
+    if not never_rests:
+        return 0
+    return since if since is not None else max(int(steps.number[0]), 0)
 
 
 def _runs(track: Track, vocabulary: Vocabulary) -> Spans:
