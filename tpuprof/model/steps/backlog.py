@@ -8,6 +8,7 @@ steps, it may have held work of the steps before the capture too, and then only 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from tpuprof.model.device.cpu import NEVER_RESTS_FROM_SHARE
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Int64, Spans, contains, covered, merge, union
 from tpuprof.model.steps.table import Steps
+from tpuprof.model.steps.waits_before import steps_since_wait
 from tpuprof.model.timeline import Host, Track
 from tpuprof.units import PS_PER_MS, counted, format_ms
 
@@ -27,16 +29,21 @@ GOES_ON_FROM_SHARE = 0.25
 
 
 def with_backlog(
-    steps: Steps, host: Host, driver: Track | None, vocabulary: Vocabulary, since: int | None = None
+    steps: Steps,
+    host: Host,
+    driver: Track | None,
+    vocabulary: Vocabulary,
+    walls: Mapping[int, float] | None = None,
 ) -> Steps:
     """The steps, the last one prolonged by the work that the host left behind; unchanged where there is little.
 
-    `since` is how many steps before the capture came after the last one that waited for the device, where known.
+    `walls` has how long the process' steps took without their compiles, by number (ms), where noted.
     """
     if driver is None or len(steps) == 0 or not vocabulary.roles:
         return steps
     begin, end = int(steps.start[0]), int(steps.end[-1])
     last = max((_last(track, vocabulary, end) for track in host.threads), default=end)
+    since = steps_since_wait(int(steps.number[0]), walls or {}, (last - end) / PS_PER_MS)
     before = _steps_before(steps, host, driver, vocabulary, since)
     # Of the work of all steps that may be in the queue, what is the captured ones'.
     left = begin + (last - begin) * len(steps) // (len(steps) + before) - end

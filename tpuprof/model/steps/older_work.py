@@ -19,12 +19,10 @@ from tpuprof.model.median import median
 from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.phase import RUN_UP, Phase
 from tpuprof.model.steps.table import Steps
+from tpuprof.model.steps.waits_before import WAITED_FROM, steps_since_wait
 from tpuprof.model.timeline import Host, Track
-from tpuprof.units import counted
+from tpuprof.units import PS_PER_MS, counted
 
-# The time of a step over the median one from which it may be one that waits for the work of those before (ratio). Waits
-# for 20 steps took 200 to 600 times the median step that is only handed over; steps that are not differ by less.
-WAITED_FROM = 10.0
 # Share of such a step in which the host waits from which it is one (share): most of it.
 WAITS_FROM_SHARE = 0.5
 # Share of the captured steps' time from which older work is left out of them (share): below it, steps vary by as much.
@@ -38,30 +36,23 @@ def of_a_device_not_shown(
 
     `walls` has how long the process' steps took without their compiles, by number (ms).
     """
-    since = steps_since_wait(int(steps.number[0]), walls) if len(steps) else None
-    found = with_backlog(steps, host, driver, vocabulary, since)
-    if found is not steps or driver is None or not vocabulary.eager or not since:
+    found = with_backlog(steps, host, driver, vocabulary, walls)
+    if found is not steps or driver is None or not vocabulary.eager or not len(steps):
         return found
-    return without_older_work(steps, waits_for_work(driver, vocabulary), since)
+    return without_older_work(steps, waits_for_work(driver, vocabulary), walls)
 
 
-def steps_since_wait(first: int, walls: Mapping[int, float]) -> int | None:
-    """How many steps lie between the last one before number `first` that waited and that; None where none waited."""
-    if not walls:
-        return None
-    from_ = WAITED_FROM * median(np.array(list(walls.values())))
-    waited = [number for number, took in walls.items() if 0 <= number < first and took >= from_]
-    return first - max(waited) - 1 if waited else None
-
-
-def without_older_work(steps: Steps, waits: Spans, since: int) -> Steps:
-    """The steps, the first one that waits for many without the work of `since` steps that came before the capture."""
+def without_older_work(steps: Steps, waits: Spans, walls: Mapping[int, float]) -> Steps:
+    """The steps, the first one that waits for many without the work of steps that came before the capture."""
     long = np.flatnonzero(steps.wall_ps >= WAITED_FROM * median(steps.wall_ps))
     waiting = covered(waits, steps.start, steps.end) >= WAITS_FROM_SHARE * steps.wall_ps
     long = long[waiting[long]]
     if not len(long):
         return steps
     row = int(long[0])
+    since = steps_since_wait(int(steps.number[0]), walls, float(steps.wall_ps[row]) / PS_PER_MS)
+    if not since:
+        return steps
     took, whole = int(steps.end[row] - steps.start[0]), int(steps.wall_ps.sum())
     older = took * since // (row + 1 + since)
     if older < OLDER_FROM_SHARE * whole or older > WAITS_FROM_SHARE * int(steps.wall_ps[row]):
