@@ -29,8 +29,9 @@ HOST_OTHER = "host_other"
 UNKNOWN = "unknown"
 USER_PREFIX = "user:"
 HOST_PREFIX = "host:"
-# What the host does in `dispatch`, and what it does where a framework calls op by op on a GPU.
+# What the host does in `dispatch`, what its other threads do, and what it does where a framework calls ops on a GPU.
 HANDS_OVER = "hands over programs already built"
+ELSEWHERE = "another thread hands programs over"
 CALLS_OPS = "calls ops and launches their kernels one by one"
 # Python's garbage collections, checkpoints, and what tpuprof does at a step's end: annotations that it makes.
 GARBAGE = f"{USER_PREFIX}gc"

@@ -1,10 +1,13 @@
 """What is said where steps took longer after the capture than in it."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from tests.builders import TraceBuilder
+from tpuprof.analysis.run_warnings import run_warnings
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.outside_capture import (
     COMPILES_TO_SHARE,
@@ -171,3 +174,19 @@ def test_checkpoints_and_compiles_of_captured_steps_are_no_work_of_the_recording
 @pytest.mark.parametrize("few", [None, after(5, MIN_STEPS_AFTER - 1)])
 def test_few_steps_after_the_capture_do_not_tell_what_recording_costs(few):
     assert not stretched(CAPTURED, NOTHING, few)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_capture_without_steps_has_none_to_compare_with_later_ones(read, marked):
+    """TorchTPU: a recording of 542 ms while the first step compiled was "the median captured step, 27.6 times" others."""
+    trace = TraceBuilder()
+    main = trace.host().line("python")
+    for number in range(20):
+        main.event("aten::linear", 1_000 * number, 900)
+        if marked:
+            main.event("train_step", 1_000 * number, 1_000, _r=1, step_num=number)
+    trace.host().line("python ").event("ExecutionTask::Run", 10, 20)
+    host = replace(read(trace), after=after(0.5))
+    assert (host.after_steps is host.after) == marked
+    said = run_warnings(SimpleNamespace(hosts=[host], warnings=[], predicted=True, info={}))
+    assert any("without tpuprof" in each for each in said) == marked

@@ -466,3 +466,20 @@ def test_ops_that_a_print_of_a_tensor_runs_are_ops_and_its_reads_are_none(report
             )
     found = finding(report(trace), "eager-dispatch")
     assert found.title.startswith("Ops run one by one: 30 programs for 30 ops in a step")
+
+
+def test_what_an_optimizer_reads_is_no_loop_over_parameters(report):
+    """Norms of each parameter, by `.item()` in an optimizer of the program's own, were time of its ops."""
+    trace = training(ops=5)
+    main = trace.host().line("python")
+    for number in range(5):
+        begin = number * STEP + 3000
+        main.event("Optimizer.step", begin, 4820)
+        for op in range(40):
+            main.event("aten::norm", begin + 10 + op * 120, 5)
+            main.event("AtenLocalScalarDense", begin + 20 + op * 120, 108).event(
+                "CopyTpuToCpu", begin + 25 + op * 120, 98
+            )
+    found = report(trace)
+    assert failed(found)[0] == "device-to-host-sync"
+    assert "optimizer-loop" not in failed(found)

@@ -102,7 +102,9 @@ def test_a_call_that_hands_over_for_long_waits_for_the_device(report):
 
 @pytest.mark.parametrize(("other", "bound"), [("compiling", "compile"), ("tail", "dispatch")])
 def test_a_wait_for_a_compile_or_for_handing_over_is_no_work_of_the_device(report, other, bound):
-    assert report(training(RARE, **{other: 90})).verdict.bound == bound
+    found = report(training(RARE, **{other: 90})).verdict
+    assert found.bound == bound
+    assert ("another thread hands programs over" in found.sentence) == (bound == "dispatch")
 
 
 @pytest.mark.parametrize(("handing", "behind"), [(3_500, False), (3_950, True)])

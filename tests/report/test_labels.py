@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.report import reports
-from tpuprof.report.labels import nothing_failed, of_the_capture, read_times, reads_title
+from tpuprof.report.labels import NEVER_RESTS, nothing_failed, of_the_capture, read_times, reads_title
 from tpuprof.report.schema import HostReadRow, Verdict
 
 
@@ -39,6 +39,24 @@ def found(rule, status, reason="", category="input"):
 def test_what_is_said(bound, findings, text):
     verdict = Verdict(bound, 0.5, "It is so.")
     assert nothing_failed(reports.report(findings=findings, verdict=verdict)) == text
+
+
+def test_what_was_found_while_the_device_is_behind_is_named():
+    """A slow DataLoader beside a thread that never rests was in no line of "What to fix"."""
+    seen = reports.finding(
+        rule="input-starved",
+        status="unavailable",
+        title="Training waits 64 % of each step for data, at train.py:19",
+        reason=NEVER_RESTS,
+    )
+    other = found("a", "unavailable", "no trace", category="tracing")
+    said = nothing_failed(
+        reports.report(findings=[other, seen, found("b", "passed")], verdict=Verdict("undecided", 0.6, "So."))
+    )
+    assert said == (
+        "No fix is known to save time. input-starved: Training waits 64 % of each step for data, at train.py:19, but "
+        "the thread that hands programs to the device never rests: whether the device waits is unknown."
+    )
 
 
 @pytest.mark.parametrize(

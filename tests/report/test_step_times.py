@@ -4,19 +4,20 @@ from types import SimpleNamespace
 
 import pytest
 
+from tpuprof.parts import ELSEWHERE
 from tpuprof.render.facts import _outliers
 from tpuprof.report.sections import RunSummary
 from tpuprof.report.step_times import AHEAD_BELOW, runs_ahead, step_times, step_to_compare
 
 
-def report(median, mean=10.0, busy=1.0, verdict=("sync", 1.0)):
+def report(median, mean=10.0, busy=1.0, verdict=("sync", 1.0), said=""):
     outlier = SimpleNamespace(
         step=49, wall_ms=280.0, excess_ms=276.0, reasons={"compute": 270.0}, earlier_ms=0.0
     )
     return SimpleNamespace(
         steps=SimpleNamespace(median_ms=median, p95_ms=2 * median),
         run_summary=RunSummary(busy, mean),
-        verdict=SimpleNamespace(bound=verdict[0], share=verdict[1]),
+        verdict=SimpleNamespace(bound=verdict[0], share=verdict[1], sentence=said),
         steadiness=SimpleNamespace(outliers=[outlier]),
     )
 
@@ -40,6 +41,14 @@ def test_from_when_on_the_host_is_ahead(median, busy, ahead):
 )
 def test_a_device_that_the_trace_does_not_show_works_as_long_as_the_verdict_says(verdict, ahead):
     assert runs_ahead(report(10 * AHEAD_BELOW * 0.85, busy=None, verdict=verdict)) is ahead
+
+
+@pytest.mark.parametrize(
+    ("said", "ahead"), [(f"Dispatch-bound: {ELSEWHERE} for it.", True), ("It calls ops.", False)]
+)
+def test_so_does_another_thread_that_hands_programs_over(said, ahead):
+    """A compiled TorchTPU model with 90 ops beside it: steps of 30 ms were "median 4.76 ms"."""
+    assert runs_ahead(report(3.4, busy=None, verdict=("dispatch", 0.4), said=said)) is ahead
 
 
 def test_what_slow_steps_are_compared_with():

@@ -32,6 +32,7 @@ from tpuprof.model.verdict_sentence import COMPUTED_AGAIN, CUT_BY_READS
 from tpuprof.render.html import render_html
 from tpuprof.render.text import render
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
+from tpuprof.report import labels
 from tpuprof.report.triage import NextMeasurement
 from tpuprof.rules import runner
 from tpuprof.rules.runner import REPLAY_DISAGREES
@@ -66,7 +67,7 @@ def test_every_reason_of_a_rule_or_a_signal_has_a_remedy():
     # A rule that looks at nothing is a defect of the rule.
     found -= {"the rule looked at nothing in this run"}
     assert [each for each in sorted(found) if remedy_of(each) is None] == []
-    for each in (runner.ONLY_TPU, runner.DEVICE_IS_BEHIND, runner.REPLAY_DISAGREES):
+    for each in (runner.ONLY_TPU, labels.DEVICE_IS_BEHIND, runner.REPLAY_DISAGREES):
         assert remedy_of(each) is not None
 
 
@@ -74,7 +75,7 @@ def test_every_remedy_is_of_some_reason():
     known = {
         *reasons(),
         runner.ONLY_TPU,
-        runner.DEVICE_IS_BEHIND,
+        labels.DEVICE_IS_BEHIND,
         runner.REPLAY_DISAGREES,
         "hosts' clocks differ",
     }

@@ -206,14 +206,15 @@ def called_by_themselves(calling, computing):
     }
 
 
-def dispatched(share=0.5, **counts):
-    """TorchTPU steps of 100 ms, that share of them calling ops one by one."""
+def dispatched(share=0.5, reads=0.0, **counts):
+    """TorchTPU steps of 100 ms, that share of them calling ops one by one, and optimizers read for so long (ms)."""
     facts = {"ops": 40.0, "programs": 20.0, "optimizer_ps": 0.0, "optimizer_ops": 0.0, "optimizer_many": 0.0}
     facts |= {"compiled_regions": 0.0, "between_ps": 0.0, **counts}
     return {
         "framework": "torch_tpu",
         "steps": steps(dispatch=100.0 * share),
         "eager_dispatch": EagerDispatch(**facts),
+        "optimizer_reads_ms": reads,
         "noted_graph_breaks": [],
         "noted_compile_limits": [],
         "defers_ops": False,

@@ -149,7 +149,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "recompiles-other": {"function", "static", "number", "ask", "other"},
         "recompiles-shape": {"grows", "batch", "weights"},
         "device-to-host-sync": {"value", "branch", "arrays"},
-        "eager-dispatch": {"ops", "limit"},
+        "eager-dispatch": {"ops", "beside", "limit"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
@@ -311,3 +311,16 @@ def test_a_model_of_another_size_is_not_advised_to_pad_its_batches(of_weights, w
     assert ("Give all batches one shape" in text) is not weights
     what = "the model's weights" if weights else "inputs"
     assert outcome.title.endswith(f"; {what} changed (f32[8,4] became f32[9,4])")
+
+
+def test_ops_beside_a_compiled_model_have_advice_of_their_own():
+    """A compiled model whose loss and metrics ran op by op was to be compiled."""
+    beside, alone = (
+        run_rules(given(**dispatched(compiled_regions=regions)), [find_rule("eager-dispatch")])[0]
+        for regions in (1.0, 0.0)
+    )
+    assert beside.title.startswith(
+        "Ops run one by one beside what torch.compile made: 20 programs for 40 ops"
+    )
+    assert "with the model or in one function" in beside.fix.text
+    assert "Compile the model" not in beside.fix.text and "Compile the model" in alone.fix.text

@@ -235,6 +235,7 @@ CASES = {
     "optimizer-loop": [
         ("a loop", "failed", dispatched(optimizer_ps=100 * PS_PER_MS * ABOVE, optimizer_ops=float(LOOP_FROM_OPS))),
         ("short", "passed", dispatched(optimizer_ps=100 * PS_PER_MS * BELOW, optimizer_ops=60.0)),
+        ("its reads", "passed", dispatched(optimizer_ps=75.0 * PS_PER_MS, optimizer_ops=60.0, reads=70.0)),
         ("few ops", "passed", dispatched(optimizer_ps=50.0 * PS_PER_MS, optimizer_ops=LOOP_FROM_OPS - 1.0)),
         ("foreach", "passed", dispatched(optimizer_ps=50.0 * PS_PER_MS, optimizer_ops=60.0, optimizer_many=12.0)),
         ("JAX", "not_applicable", {"steps": steps(), "eager_dispatch": None, "framework": "jax"}),

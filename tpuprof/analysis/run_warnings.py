@@ -19,9 +19,9 @@ def run_warnings(run: Run) -> list[str]:
         notes += [
             f"{host.name}: {note}"
             for note in (
-                *outside_capture(host.steps.wall_ps, host.after, between_steps(host.steps)),
-                *stretched(host.steps.wall_ps, _compiling(host), host.after),
-                *quicker_compiles(_compiling(host), host.after),
+                *outside_capture(host.steps.wall_ps, host.after_steps, between_steps(host.steps)),
+                *stretched(host.steps.wall_ps, _compiling(host), host.after_steps),
+                *quicker_compiles(_compiling(host), host.after_steps),
             )
         ]
         notes += [f"{host.name}: {note}" for note in host.notes]

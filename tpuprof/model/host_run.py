@@ -59,7 +59,11 @@ from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
-from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work, work_is_elsewhere
+from tpuprof.model.host.unfinished_work import (
+    feeding_share,
+    unfinished_work,
+    work_is_elsewhere,
+)
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
@@ -67,10 +71,11 @@ from tpuprof.model.intervals import Spans, merge
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
 from tpuprof.model.run_ahead import with_even_ends
 from tpuprof.model.steps import Steps, find_steps
-from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
+from tpuprof.model.steps.older_work import of_a_device_not_shown
 from tpuprof.model.steps.optimizer import steps_with_calls
 from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP
+from tpuprof.model.steps.table import StepSource
 from tpuprof.model.steps.training_calls import Functions, Trains
 from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
@@ -141,6 +146,11 @@ class HostRun:
     unnamed: Unnamed | None = None
     # Whether the trace has planes of devices, and shows no work of any.
     blind: bool = False
+
+    @property
+    def after_steps(self) -> AfterCapture | None:
+        """What it counted after the capture, where the captured steps are steps that compare with those; else None."""
+        return None if self.steps.source is StepSource.WHOLE_CAPTURE else self.after
 
 
 def read_host_run(
@@ -250,7 +260,7 @@ def _steps(
     steps = (
         with_even_ends(steps, devices, activity.dispatching)
         if devices
-        else with_backlog(steps, host, driver, words)
+        else of_a_device_not_shown(steps, host, driver, words, history.walls_ms)
     )
     history = history.in_steps_like(steps)
     if history.after is None:

@@ -48,8 +48,8 @@ class Bound:
     `turns` is the idle time that the device has because the runtime makes host and device take turns (ms). `again` says
     that the time is the device's own, for work that it does a second time. `by_turns` says that the
     time is lost because reads, or ops on the host, make host and device take turns, `by_cuts` that it is what reads
-    take that run graphs of their own. `meanwhile` is the word of what the host does, where it is unknown whether the
-    device waits for it.
+    take that run graphs of their own. `elsewhere` says that it is the time of another thread, for which reads wait.
+    `meanwhile` is the word of what the host does, where it is unknown whether the device waits for it.
     """
 
     word: str
@@ -60,6 +60,7 @@ class Bound:
     again: bool = False
     by_turns: bool = False
     by_cuts: bool = False
+    elsewhere: bool = False
     meanwhile: str = ""
 
 

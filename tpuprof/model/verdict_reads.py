@@ -78,7 +78,7 @@ def _of_unfinished(load: StepTimes) -> Bound:
     """The bound where reads wait for work that takes nearly all of the step: the device, or handing programs over."""
     word = "device" if load.unfinished >= load.feeding else "dispatch"
     ms = _work_before(load) if word == "device" else load.feeding
-    return Bound(word, ms / load.wall, ms)
+    return Bound(word, ms / load.wall, ms, elsewhere=word == "dispatch")
 
 
 def _work_before(load: StepTimes) -> float:

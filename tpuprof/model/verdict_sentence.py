@@ -30,6 +30,11 @@ UNFINISHED = (
     "Probably device-bound: work that was handed over before takes {of_step}, as reads that wait for it show, and "
     "takes as long without them. The trace has no device plane, so what of it is the device's own is unknown."
 )
+# The sentence where that is more of the thread that hands programs over than of the device.
+HANDED_OVER_ELSEWHERE = (
+    f"Dispatch-bound: {parts.ELSEWHERE} for {{of_step}}, and reads wait for that, which takes as long "
+    "without them."
+)
 # The sentence where the thread that hands programs to the device works all the time, so that training is ahead of it.
 NEVER_RESTS = (
     "Undecided: the thread that hands programs to the device works for {share} of the middle step, so the training "
@@ -167,6 +172,8 @@ def _unseen(bound: Bound, of_step: str) -> str:
         return f"Held back by {bound.name!r}: the host is in that annotation for {of_step}.{UNSEEN}"
     if bound.word == "device":
         return UNFINISHED.format(of_step=of_step)
+    if bound.elsewhere:
+        return HANDED_OVER_ELSEWHERE.format(of_step=of_step) + UNSEEN
     text = parts.word_of(bound.word).unseen or parts.word_of("unknown").unseen
     return text.format(of_step=of_step) + (UNSEEN_READS if bound.word == "sync" else UNSEEN)
 

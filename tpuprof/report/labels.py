@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 RELATED_SHOWN = 3
 # Why a rule passes whose fault is there, and whose fix would gain little.
 HELD_UP_ELSEWHERE = "something else holds it up"
+# Why it is unknown whether what a rule found costs time.
+DEVICE_IS_BEHIND = (
+    "the device runs fewer programs than the host hands over, so whether it waits for the host is unknown"
+)
+NEVER_RESTS = "the thread that hands programs to the device never rests: whether the device waits is unknown"
+_SEEN_BUT_OPEN = (DEVICE_IS_BEHIND, NEVER_RESTS)
 _PHASES = {
     "python_and_dispatch": "Python and dispatch",
     "ir_walk_and_hash": "walk over the graph and its hash",
@@ -120,6 +126,13 @@ def nothing_failed(report: Report) -> str:
         return ""
     if all(each.status != "passed" for each in report.findings):
         return "Unknown: no rule could be checked."
+    seen = [
+        f"{each.rule}: {each.title}, but {each.reason}"
+        for each in report.findings
+        if each.reason in _SEEN_BUT_OPEN
+    ]
+    if seen:
+        return ". ".join(["No fix is known to save time", *seen[:RELATED_SHOWN]]) + "."
     word = word_of(report.verdict.bound)
     if not word.category:
         return "Nothing: no rule failed."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpuprof.parts import ELSEWHERE
 from tpuprof.units import format_ms
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 # The median step over the device's work per step, below which the host runs ahead (ratio): a step that waits for its
 # own work takes at least as long as that. Steps of different work differ too, by less in training. A judgement.
 AHEAD_BELOW = 0.5
+# Share of the step that is known to be work at least where the verdict is that it was handed over before, and handing
+# programs over is most of it (share).
+WORKS_FROM_SHARE = 0.7
 
 
 def runs_ahead(report: Report) -> bool:
@@ -21,6 +25,9 @@ def runs_ahead(report: Report) -> bool:
     if busy is None and report.verdict.bound == "device":
         # The trace does not show the device: what reads wait for does.
         busy = report.verdict.share
+    if busy is None and ELSEWHERE in report.verdict.sentence:
+        # The verdict's share is of one thread alone.
+        busy = WORKS_FROM_SHARE
     if median is None or summary.mean_step_ms is None or busy is None:
         return False
     return median < AHEAD_BELOW * busy * summary.mean_step_ms

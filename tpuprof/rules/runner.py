@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tpuprof.report.labels import HELD_UP_ELSEWHERE
+from tpuprof.report.labels import DEVICE_IS_BEHIND, HELD_UP_ELSEWHERE, NEVER_RESTS
 from tpuprof.report.labels import of_the_capture as words_of_the_capture
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
@@ -37,10 +37,6 @@ ONLY_TPU = "the rule knows TPUs only, and this run is of GPUs"
 HOST_CATEGORIES = frozenset({"tracing", "host", "input"})
 # Rules about the run as a whole: they say when time is lost, and others at what.
 RUN_CATEGORY = "run"
-DEVICE_IS_BEHIND = (
-    "the device runs fewer programs than the host hands over, so whether it waits for the host is unknown"
-)
-NEVER_RESTS = "the thread that hands programs to the device never rests: whether the device waits is unknown"
 # Why a price is a wide range: two estimates of it disagree.
 REPLAY_DISAGREES = "a replay gains little, while the time at stake is more: a second run without it decides"
 _ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
@@ -129,7 +125,8 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
         if outcome.status in (PASSED, NOT_APPLICABLE) and not noted.read:
             return Outcome(UNAVAILABLE, reason="the rule looked at nothing in this run")
         if outcome.status == FAILED and _costs_while_idle(rule) and _device_is_behind(signals):
-            return Outcome(UNAVAILABLE, evidence=outcome.evidence, reason=_behind(signals))
+            title, reason = _of_training(outcome.title), _behind(signals)
+            return Outcome(UNAVAILABLE, evidence=outcome.evidence, title=title, reason=reason)
         return outcome
     except Unavailable as missing:
         return Outcome(UNAVAILABLE, reason=str(missing))
@@ -178,8 +175,11 @@ def _rank(rule: Rule, finding: Finding) -> float:
 
 def _title(title: str, pricing: Pricing) -> str:
     """The title as it is; where the trace shows no device, nothing is known to wait but training itself."""
-    if pricing.sees_device:
-        return title
+    return title if pricing.sees_device else _of_training(title)
+
+
+def _of_training(title: str) -> str:
+    """The title without a word on what the device does meanwhile."""
     title = title.replace(_DEVICE_IDLES, "")
     return f"Training waits{title.removeprefix(_DEVICE_WAITS)}" if title.startswith(_DEVICE_WAITS) else title
 

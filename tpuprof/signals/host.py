@@ -14,7 +14,7 @@ from tpuprof.model.host.reads import CALLS
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
-from tpuprof.model.intervals import EMPTY, covered, subtract
+from tpuprof.model.intervals import EMPTY, covered, intersect, subtract
 from tpuprof.model.read_graphs import ReadGraphs, again_by_step
 from tpuprof.model.run import Run
 from tpuprof.model.run_facts import frameworks_stated, sampled_late
@@ -39,6 +39,8 @@ CUT_WAITS_FROM_SHARE = 0.1
 _TENSORS_MADE = "CreateXlaTensor"
 # The vocabulary's name of the event in which a buffer is given up that a program takes over.
 _TAKEN_OVER = "donation_wait"
+# Its name of an optimizer's call, and what the host does while it reads a value.
+_OPTIMIZER, _READ = "optimizer", Activity.DEVICE_TO_HOST_SYNC
 # Parts of a step that only torch_xla makes.
 _OF_TORCH_XLA = (part.TRACING, part.COMPILE, part.DISPATCH, part.HOST_TO_DEVICE, part.HOST_SYNC)
 
@@ -200,6 +202,15 @@ class HostSignals(StepSignals):
             begins = begins[host.steps.hold(begins)]
             if len(begins) >= SEVERAL_READS * len(host.steps) > 0:
                 total += float(np.median(np.diff(begins))) * (len(begins) - len(host.steps))
+        return total / PS_PER_MS / len(self.steps)
+
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
+    def optimizer_reads_ms(self) -> float:
+        """Time per step that training threads wait for values in optimizer calls, of optimizers that have an event."""
+        total = 0
+        for host in self._run.hosts:
+            calls, reads = host.named_events.get(_OPTIMIZER, EMPTY), host.activity.spans(_READ)
+            total += int(covered(intersect(calls, reads), host.steps.start, host.steps.end).sum())
         return total / PS_PER_MS / len(self.steps)
 
     @signal("share")

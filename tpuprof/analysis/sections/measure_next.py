@@ -17,9 +17,10 @@ from tpuprof.model.host.vocabulary import PYTORCH, TORCH_XLA
 from tpuprof.model.run_facts import was_sampled
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.records import record
+from tpuprof.report.labels import DEVICE_IS_BEHIND
 from tpuprof.report.schema import Finding, Report
 from tpuprof.report.triage import VERDICT, NextMeasurement
-from tpuprof.rules.runner import DEVICE_IS_BEHIND, REPLAY_DISAGREES
+from tpuprof.rules.runner import REPLAY_DISAGREES
 from tpuprof.rules.shared.recompiles import UNSEEN_CAUSE
 from tpuprof.run_folder import RUN_INFO
 

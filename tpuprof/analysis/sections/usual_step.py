@@ -44,7 +44,7 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
     if bound.again:
         return as_captured
     spent = spent_of(hosts, bound, times)
-    outside = [outside_of(host.steps.wall_ps, host.after) for host in hosts]
+    outside = [outside_of(host.steps.wall_ps, host.after_steps) for host in hosts]
     less = ps_to_ms(lacking(outside))
     if few_of(spent) != 1 or not less:
         return as_captured

@@ -118,7 +118,7 @@ def verdict_section(
         text += _if_no_compile_returns(run.hosts, bound, times, history, hidden)
     text += said_of_between([host.steps for host in run.hosts])
     text += said_with_the_verdict(
-        [outside_of(host.steps.wall_ps, host.after, between_steps(host.steps)) for host in run.hosts],
+        [outside_of(host.steps.wall_ps, host.after_steps, between_steps(host.steps)) for host in run.hosts],
         cpus_taken=(cpu_wait(run.info) or 0.0) >= DOUBTFUL_FROM_SHARE,
     )
     text += said_of_shared_cpus(run, bound, times, rows.host_stacks)

@@ -25,7 +25,7 @@ from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord, compile_frames
 from tpuprof.records import record
 from tpuprof.run_folder import aftermath_files
-from tpuprof.units import PS_PER_S, counted
+from tpuprof.units import MS_PER_S, PS_PER_S, counted
 
 # Steps after the capture without a compile from which a compile counts as one that does not come again (steps), and as
 # a multiple of the captured steps: a compile every eighth step would have shown with 93 % in twenty.
@@ -141,6 +141,13 @@ class History:
     after: AfterCapture | None = None
     # What TORCH_TRACE logged of programs, where it was on.
     programs: list[TracedProgram] = field(default_factory=list)
+
+    @property
+    def walls_ms(self) -> dict[int, float]:
+        """How long each noted step took without its compiles (ms), by its number."""
+        return {
+            each.step: each.wall_ms - each.compile_seconds * MS_PER_S for each in self.records if each.is_step
+        }
 
     def in_steps_like(self, steps: Steps) -> History:
         """The same; where the process saw no step after a recording by the clock, as many as the captured ones fill."""

@@ -1,13 +1,15 @@
 """What a trace without a device plane tells of the device: reads of one number wait for work that is not finished.
 
-Four bytes take no time that counts. What the training thread waits for beyond that is work that it handed over before,
-of the device or of the thread that hands programs to it, and that work takes as long where nothing is read.
+Four bytes take no time that counts, and `synchronize` copies nothing. What the training thread waits for beyond that is
+work that it handed over before, of the device or of the thread that hands programs to it, and that work takes as long
+where nothing is read.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from tpuprof.model.host.blocking_waits import waits_alone
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, Spans, covered, intersect, merge, subtract, union
 from tpuprof.model.steps import Steps
@@ -38,13 +40,17 @@ def unfinished_work(
     nothing = np.zeros(len(steps), np.int64)
     if driver is None or not vocabulary.eager or not len(steps):
         return nothing, nothing
-    reads = _named(driver, vocabulary)
-    waits = subtract(_beyond(reads, NUMBER_TAKES_PS), compiling)
+    waits = subtract(_beyond(waits_for_work(driver, vocabulary), NUMBER_TAKES_PS), compiling)
     if not len(waits.start):
         return nothing, nothing
     handing = subtract(_handing_over(host, driver, vocabulary, HANDS_OVER_PS), compiling)
     device = covered(subtract(waits, intersect(waits, handing)), steps.start, steps.end)
     return device, covered(handing, steps.start, steps.end)
+
+
+def waits_for_work(driver: Track, vocabulary: Vocabulary) -> Spans:
+    """When the training thread reads one number, or waits for the device and reads nothing."""
+    return merge(_named(driver, vocabulary), waits_alone(driver))
 
 
 def feeding_share(

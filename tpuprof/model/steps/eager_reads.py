@@ -11,13 +11,18 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import Int64
+from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps.cuts import UNKNOWN, Cuts
 from tpuprof.model.steps.from_cuts import read_steps
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, find_repetition
 from tpuprof.model.steps.table import LOW, Steps, StepSource
 from tpuprof.model.timeline import Track
 
+# Where torch.compile made the model, a read ends no step if it was not called since the read before and fewer ops than
+# this were (ops): a loop that reads each number of a batch has a slice before each. As many as make ops run one by one.
+FEW_OPS = 8
+COMPILED_REGION = "compiled_region"
+_OTHERS = "Reads before which no compiled function was called, and few ops, belong to the step after them"
 _SEVERAL = "The ops between two reads repeat themselves, so that several steps may lie between them"
 
 
@@ -25,7 +30,7 @@ def eager_read_steps(driver: Track, vocabulary: Vocabulary) -> Steps | None:
     """Steps that end with a read; None where the program is no eager one, or reads less than three times.
 
     Two reads are of the same kind where the same ops came before them. A read behind which no op comes before the next
-    one belongs to it.
+    one belongs to it. Where torch.compile made functions, reads that hold none of their calls and few ops end no step.
     """
     if not vocabulary.eager:
         return None
@@ -36,7 +41,8 @@ def eager_read_steps(driver: Track, vocabulary: Vocabulary) -> Steps | None:
     begins, ends = driver.start[rows], driver.end[rows]
     first = np.searchsorted(driver.start[ops], np.append(np.iinfo(np.int64).min, ends[:-1]))
     until = np.searchsorted(driver.start[ops], begins)
-    holds = until > first
+    ending = _ends_step(driver, vocabulary, begins, ends, until - first)
+    holds = (until > first) & ending
     if int(holds.sum()) < MIN_REPEATS:
         return None
     labels = driver.name_row[ops]
@@ -46,9 +52,25 @@ def eager_read_steps(driver: Track, vocabulary: Vocabulary) -> Steps | None:
     unknown = np.full(len(graph), UNKNOWN, np.int64)
     reads = Cuts(begins[holds], ends[holds], graph, unknown, [""] * len(graph))
     steps = read_steps(reads, StepSource.EAGER_READS)
-    if steps is None or not _repeats(max(words, key=len)):
+    if steps is None:
+        return None
+    if not ending.all():
+        steps = replace(steps, note=f"{steps.note}. {_OTHERS}")
+    if not _repeats(max(words, key=len)):
         return steps
     return replace(steps, confidence=LOW, note=f"{steps.note}. {_SEVERAL}")
+
+
+def _ends_step(driver: Track, vocabulary: Vocabulary, begins: Int64, ends: Int64, ops: Int64) -> Bool:
+    """Which reads end steps, by the compiled functions that are called before them; all where hardly any is called."""
+    names = next((each for key, each in vocabulary.named_events if key == COMPILED_REGION), None)
+    if names is None:
+        return np.ones(len(begins), np.bool_)
+    calls = driver.start[_outermost(driver, names.rows(driver.plane.events.names))]
+    before = np.searchsorted(calls, np.append(np.iinfo(np.int64).min, ends[:-1]))
+    called = np.searchsorted(calls, begins) > before
+    enough = int(called.sum()) >= MIN_REPEATS
+    return called | (ops >= FEW_OPS) if enough else np.ones(len(begins), np.bool_)
 
 
 def _repeats(word: Int64) -> bool:

@@ -23,6 +23,9 @@ one program: set TORCH_TPU_DEFER_AND_FUSE=1, or train under
 often: each read ends a fused program (see frequent-flushes). Compiling and deferring were tried on the CPU plugin. On a
 device neither was tried.
 
+[beside] torch.compile made a part of the step, and the ops beside it run one by one. Put them into a function of
+`torch.compile` as well: the loss and the metrics, say, with the model or in one function of their own.
+
 [limit] torch.compile compiled the named function as often as `torch._dynamo.config.recompile_limit` allows, and runs
 other calls of it op by op. Make what changed the same in each call: a number that changes goes in as a tensor, an int
 that counts steps stays outside of the function, and batches are padded to one shape. Where a few more kinds of call are
@@ -79,6 +82,8 @@ CALLED_LESS = counterfactual(Change(host={part.DISPATCH: 0.0}), Change())
 SHOWN, SHOWN_FROM_SHARE = 3, 0.2
 # Programs of a function that torch.compile made: its forward and its backward pass.
 OF_A_FUNCTION = 2
+# Functions of torch.compile in a step from which its other ops are beside them (per step): in every second step, one.
+BESIDE_FROM_REGIONS = 0.5
 
 
 @rule(
@@ -178,8 +183,17 @@ def _failed(
         if price
         else "it cannot be priced: what one program of the whole step would take is unknown",
         confidence="medium" if signals.sees_device else "low",
-        cases=frozenset({"limit" if limits else "ops"}),
+        cases=frozenset({"limit" if limits else _case(found)}),
     )
+
+
+def _case(found: EagerDispatch) -> str:
+    """Whether a part of the step is compiled already, so that other advice is due."""
+    return "beside" if _is_beside(found) else "ops"
+
+
+def _is_beside(found: EagerDispatch) -> bool:
+    return (found.compiled_regions or 0.0) >= BESIDE_FROM_REGIONS
 
 
 def _given_up(limits: list[CompileLimit]) -> list[Evidence]:
@@ -212,4 +226,5 @@ def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
         return f"Deferred ops are run in {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
     if one_function:
         return f"A step calls jitted functions {found.programs:,.0f} times, most often {found.most_called}"
-    return f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
+    beside = " beside what torch.compile made" if _is_beside(found) else ""
+    return f"Ops run one by one{beside}: {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
