@@ -40,10 +40,18 @@ def test_time_of_which_a_device_has_no_record_is_not_called_idle(analyze):
     report = analyze(trace)
     assert report.run_summary.device_busy_share == pytest.approx(1.0)
     assert report.verdict.sentence.startswith("Device-bound")
-    assert report.environment["device_count"] == 3
+    assert report.environment["device_count"] == 4  # the slice has four; figures are of three
     (note,) = (each for each in report.warnings if "TPU:3" in each)
     assert "works in 5 of 10 steps" in note
     assert "other 3 devices" in note
+
+
+def test_the_only_other_device_is_not_counted(analyze):
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT))
+    device(trace, 1, range(COUNT // 2))
+    (note,) = (each for each in analyze(trace).warnings if "TPU:1" in each)
+    assert note.endswith("Figures are of the other device")
 
 
 def test_a_device_that_works_now_and_then_idles_meanwhile(analyze):

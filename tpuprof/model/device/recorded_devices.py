@@ -34,13 +34,15 @@ NAMED = 4
 class Seen:
     """The devices that figures are of. `stopped` is what to say of those that work in a part of the steps only.
 
-    `notes` are what else the reader should know of devices, `blind` says that there are some, and none shows work.
+    `left_out` counts these. `notes` are what else the reader should know of devices, `blind` says that there are some,
+    and none shows work.
     """
 
     devices: list[DeviceActivity]
     stopped: list[str]
     notes: list[str]
     blind: bool = False
+    left_out: int = 0
 
 
 def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> Seen:
@@ -65,7 +67,8 @@ def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> S
     told = [_told(stopped, len(whole), len(steps))] if stopped else []
     kept = [device for device, _ in whole]
     works = {each.name: int(own.sum()) for each, own in zip(devices, busy, strict=True)}
-    return Seen(kept, told, [*notes, *_unlike(kept, works, steps)])
+    left_out = sum(device.count for device, _ in stopped)
+    return Seen(kept, told, [*notes, *_unlike(kept, works, steps)], left_out=left_out)
 
 
 def _of_blind(devices: list[DeviceActivity]) -> str:
@@ -139,7 +142,8 @@ def _told(stopped: list[tuple[DeviceActivity, Bool]], kept: int, steps: int) -> 
         f"{device.name} works in {int(own.sum())} of {counted(steps, 'step')}" for device, own in stopped
     ]
     more = f", and so do {counted(len(named) - NAMED, 'more device')}" if len(named) > NAMED else ""
+    other = "device" if kept == 1 else counted(kept, "device")
     return (
         f"{', '.join(named[:NAMED])}{more}: whether a device idles in the others, or was not recorded, is unknown. "
-        f"Figures are of the other {counted(kept, 'device')}"
+        f"Figures are of the other {other}"
     )
