@@ -80,7 +80,9 @@ def parse_target(name: str) -> Target:
 
 def known_names() -> list[str]:
     """Every slice name the table holds, by generation."""
-    return [f"{name}-{count * chip.counted_per_chip}" for name, chip in _COMPILED.items() for count in chip.shapes]
+    return [
+        f"{name}-{count * chip.counted_per_chip}" for name, chip in _COMPILED.items() for count in chip.shapes
+    ]
 
 
 def _compiled(name: str, prefix: str) -> Chip:
@@ -102,7 +104,9 @@ def _target(name: str, chip: Chip, shape: tuple[int, ...]) -> Target:
 
 
 def _unknown(name: str) -> TpuprofError:
-    sizes = {key: ", ".join(str(n * chip.counted_per_chip) for n in chip.shapes) for key, chip in _COMPILED.items()}
+    sizes = {
+        key: ", ".join(str(n * chip.counted_per_chip) for n in chip.shapes) for key, chip in _COMPILED.items()
+    }
     listed = "; ".join(f"{key}-N with N of {numbers}" for key, numbers in sizes.items())
     return TpuprofError(
         Code.UNKNOWN_TARGET,

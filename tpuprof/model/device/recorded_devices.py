@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.unlike_clocks import unlike_clocks
 from tpuprof.model.intervals import Bool, covered, merge
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.table import COVERS_FROM_SHARE
@@ -53,6 +54,12 @@ def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> S
         return replace(seen, notes=[*seen.notes, _of_blind(blind)], blind=not seen.devices)
     if not devices or not len(steps):
         return Seen(devices, [], [])
+    clocks = unlike_clocks(devices)
+    if clocks.odd:
+        odd = {each.name for each in clocks.odd}
+        seen = seen_in_steps([each for each in devices if each.name not in odd], planes - len(odd), steps)
+        left_out = seen.left_out + sum(each.count for each in clocks.odd)
+        return replace(seen, notes=[clocks.told, *seen.notes], left_out=left_out)
     busy = [covered(each.busy, steps.start, steps.end) for each in devices]
     notes = _outside(devices, steps)
     used = [(device, own > 0) for device, own in zip(devices, busy, strict=True) if own.any()]
