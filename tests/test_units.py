@@ -25,9 +25,17 @@ def test_format_ms(ms, text):
 
 @pytest.mark.parametrize(
     ("low", "high", "text"),
-    [(4.991, 4.993, "4.99 ms"), (17, 25, "17.0 ms to 25.0 ms"), (0, 1200, "0 ms to 1.20 s")],
+    [
+        (4.991, 4.993, "4.99 ms"),
+        (17, 25, "17.0 ms to 25.0 ms"),
+        (0, 1200, "0 ms to 1.20 s"),
+        (7.80, 7.81, "7.81 ms"),
+        (10.0, 10.1, "10.1 ms"),
+        (10.0, 10.2, "10.0 ms to 10.2 ms"),
+        (0, 0, "0 ms"),
+    ],
 )
-def test_two_durations_that_read_alike_are_one(low, high, text):
+def test_two_durations_that_are_nearly_the_same_are_one(low, high, text):
     assert format_ms_range(low, high) == text
 
 

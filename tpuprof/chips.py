@@ -48,6 +48,30 @@ class Chip:
         """The name a device plane states."""
         return self.names[0]
 
+    @property
+    def shapes(self) -> dict[int, str]:
+        """The arrangement of each size that slices have, by the number of chips."""
+        return _CUBIC if self.torus_axes == 3 else _FLAT
+
+    @property
+    def counted_per_chip(self) -> int:
+        """How much one chip adds to the number in a slice's name."""
+        return _CORES_PER_CHIP if self.slice_counts_cores else 1
+
+    def slice_of(self, devices: int) -> str:
+        """The name of the smallest slice with at least so many devices, or of the largest that there is."""
+        enough = [chips for chips in self.shapes if chips * self.devices_per_chip >= devices]
+        return f"{self.name}-{min(enough or [max(self.shapes)]) * self.counted_per_chip}"
+
+
+# Chips of a slice and their arrangement, from the Cloud TPU pages' tables of supported configurations.
+_FLAT = {1: "1x1", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
+_CUBIC = {
+    1: "1x1x1", 4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: "4x8x8",
+    512: "8x8x8", 1024: "8x8x16", 2048: "8x16x16", 4096: "16x16x16",
+}  # fmt: skip
+# In a name such as v5p-8, the number counts TensorCores, two per chip.
+_CORES_PER_CHIP = 2
 
 # More than a host's link can move in one direction (bytes/s): 16 lanes of PCIe 5.0 (PCI-SIG: 32 GT/s per lane), the
 # fastest that any host of these generations has.

@@ -324,8 +324,7 @@ WORDS: dict[str, Word] = {
         ),
         Word(
             "sync",
-            "Sync-bound: a device-to-host read in the step makes host and device take turns, which costs up to "
-            "{of_step}.",
+            "Sync-bound: the device idles for {of_step} while the host reads a value from it.",
             "host",
             HOST_SYNC,
             "device idle while a value is read back",

@@ -21,6 +21,9 @@ MS_PER_S = 1_000
 # What GB, GFLOP and TFLOP count.
 MEGA, GIGA, TERA = 1e6, 1e9, 1e12
 
+# Ratio of the ends of a range up to which one number is shown. A judgement: no price is more exact than a hundredth.
+NEARLY_SAME = 1.01
+
 _TIME_UNITS = ((1e3, "s", 1e-3), (1.0, "ms", 1.0), (1e-3, "µs", 1e3), (0.0, "ns", 1e6))
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -41,8 +44,10 @@ def format_ms(ms: float) -> str:
 
 
 def format_ms_range(low: float, high: float) -> str:
-    """Durations from `low` to `high` (ms): `17.0 ms to 25.0 ms`, one of them where both read alike."""
-    return text_range(format_ms(low), format_ms(high))
+    """Durations from `low` to `high` (ms): `17.0 ms to 25.0 ms`, the longer one where both are nearly the same."""
+    return (
+        format_ms(high) if low <= high <= NEARLY_SAME * low else text_range(format_ms(low), format_ms(high))
+    )
 
 
 def text_range(low: str, high: str) -> str:

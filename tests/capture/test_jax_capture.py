@@ -172,12 +172,13 @@ def test_a_recording_by_the_clock_outlives_a_program_that_is_killed(tmp_path):
     done = scripts.capture(tmp_path / "run", sys.executable, script, env=environment)
     assert (
         done.returncode,
-        "SIGKILL ended the program; what was captured by then is kept" in done.stderr,
+        "SIGKILL ended the program; what was captured is kept" in done.stderr,
     ) == (137, True)
     report = analyze_run(tmp_path / "run")
     assert report.steps.count > 8
-    assert [note for note in report.warnings if UNENDED in note]
     assert list(temporary.iterdir()) == []
+    assert not [note for note in report.warnings if UNENDED in note]
+    assert "SIGKILL ended the program: what it did after the recording is unknown" in str(report.warnings)
 
 
 def test_a_program_that_trains_for_less_than_a_second_is_captured_without_its_evaluations(tmp_path):

@@ -485,9 +485,12 @@ def test_a_dropped_recording_never_counts(follows):
     controller = Controller(Plan(), recorder)
     assert not controller.drop_by_clock()
     controller.record_by_clock()
-    assert controller.drop_by_clock() and "is not used" in recorder.started[0].ended()
+    assert controller.drop_by_clock()
+    assert "is not used; another one follows if compiling ends" in recorder.started[0].ended()
     if follows:
         controller.record_by_clock()
+        said = [each.announced(controller.plan) for each in recorder.started]
+        assert [each.endswith("whatever runs once more") for each in said] == [False, True]
     controller.finish()
     assert recorder.kept is (recorder.started[1] if follows else None)
 

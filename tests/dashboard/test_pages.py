@@ -171,7 +171,7 @@ def test_the_first_screen_explains_the_verdict_and_says_what_to_measure(tab, add
         assert "sync-bound" in rows[-1]
         commands = tab.locator("#measure-next pre").all_inner_texts()
         # The command that decides most comes first.
-        assert commands[0].startswith("tpuprof capture -- python /")
+        assert commands[0].startswith("tpuprof capture -o /")
         assert commands[1].startswith("tpuprof preflight /")
         assert_accessible(tab)
 

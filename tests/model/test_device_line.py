@@ -40,10 +40,65 @@ def test_time_of_which_a_device_has_no_record_is_not_called_idle(analyze):
     report = analyze(trace)
     assert report.run_summary.device_busy_share == pytest.approx(1.0)
     assert report.verdict.sentence.startswith("Device-bound")
-    assert report.environment["device_count"] == 3
+    assert report.environment["device_count"] == 4  # the slice has four; figures are of three
     (note,) = (each for each in report.warnings if "TPU:3" in each)
     assert "works in 5 of 10 steps" in note
     assert "other 3 devices" in note
+
+
+def at_speeds(*speeds):
+    """One device for each speed: it runs the same programs, in so many times as long."""
+    trace = TraceBuilder()
+    for index, speed in enumerate(speeds):
+        plane = trace.tpu(index)
+        for number in range(COUNT):
+            begin, busy = int(number * LENGTH * speed), int(LENGTH * speed)
+            plane.line("XLA Modules").event("f(1)", begin, busy)
+            plane.line("XLA Ops").event(**op("fusion.1"), start=begin, duration=busy)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("speeds", "length", "odd", "said"),
+    [
+        (
+            (1, 1.2, 1, 1),
+            1.0,
+            "TPU:1 took 12.0 ms",
+            "slower, or clocks are faster there. Figures are of the other 3 devices",
+        ),
+        (
+            (1.2, 1),
+            1.2,
+            "TPU:1 took 10.0 ms",
+            "Which of them is right is unknown; figures are of 1 device that took longer",
+        ),
+        (
+            (1, 1, 0.8, 1),
+            1.0,
+            "TPU:2 took 8.00 ms",
+            "faster, or clocks are slower there. Figures are of the other 3 devices",
+        ),
+        ((1, 1, 1.05, 1), 1.0, "", ""),
+    ],
+)
+def test_of_devices_that_ran_as_much_in_another_time_the_majority_counts(analyze, speeds, length, odd, said):
+    """The clock of one of four chips ran 1.2 times as fast: the three that agree were left out for it."""
+    report = analyze(at_speeds(*speeds))
+    assert report.steps.median_ms == pytest.approx(length, rel=0.01)
+    assert report.environment["device_count"] == len(speeds)
+    notes = [each for each in report.warnings if "for as many" in each]
+    assert len(notes) == bool(said)
+    assert all(said in each and odd in each for each in notes)
+    assert not any(each.rule == "truncated-trace" and each.status == "failed" for each in report.findings)
+
+
+def test_the_only_other_device_is_not_counted(analyze):
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT))
+    device(trace, 1, range(COUNT // 2))
+    (note,) = (each for each in analyze(trace).warnings if "TPU:1" in each)
+    assert note.endswith("Figures are of the other device")
 
 
 def test_a_device_that_works_now_and_then_idles_meanwhile(analyze):

@@ -51,9 +51,33 @@ def test_a_price_larger_than_the_time_in_the_verdict_says_why():
     assert "be up to 30.0 ms shorter: host and device would then work at the same time. The device is" in said
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (
+            27.6,
+            43.6,
+            " Without the read a step may be 27.6 ms to 43.6 ms shorter, which is more than that: host and",
+        ),
+        (
+            13.2,
+            29.4,
+            " Without the read a step may be up to 29.4 ms shorter, which is more than that: host and",
+        ),
+        (13.2, 24.0, "of each step."),
+    ],
+)
+def test_a_sure_price_above_the_cost_is_stated_beside_it(low, high, said):
+    """The verdict said "costs up to 47 % (23.9 ms)" above a finding "saves 27.6 ms to 43.6 ms"."""
+    less = replace(SYNC, share=0.239)
+    assert said in weakened(less, [finding(low=low, high=high)], TIMES).sentence
+    assert ("shorter" in weakened(less, [finding(low=low, high=high)], TIMES).sentence) is (high > 25)
+
+
 @pytest.mark.parametrize("status", ["failed", "passed", "unavailable"])
 def test_a_price_that_is_withheld_makes_it_perhaps_and_the_reason_is_said(status):
-    said = weakened(SYNC, [finding(status=status, reason="the replay does not fit")], TIMES).sentence
+    reason = "it cannot be priced: the replay does not fit"
+    said = weakened(SYNC, [finding(status=status, reason=reason)], TIMES).sentence
     assert said.startswith("Perhaps sync-bound: ")
     assert said.endswith(" No price confirms it: the replay does not fit.")
 

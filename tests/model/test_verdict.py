@@ -6,6 +6,7 @@ import pytest
 
 from tests.builders import US, TraceBuilder
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
+from tpuprof.model.decisions import Decisions
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.step_times import StepTimes
 from tpuprof.model.verdict import AS_LARGE_FROM, SLOWER_FROM, bound_of
@@ -482,6 +483,50 @@ def test_reads_that_run_most_of_what_is_traced_are_named(times, word, ms):
     assert bound.by_cuts is (word == "sync")
     text = sentence(bound, times, 0.0)
     assert ("The host makes each graph and waits for it" in text) is (word == "sync")
+
+
+@pytest.mark.parametrize(
+    ("for_reads", "reads", "cuts"),
+    [(10.0, 1.0, True), (9.9, 1.0, False), (10.0, READS_IN_STEPS_SHARE - 0.01, False)],
+)
+def test_reads_that_wait_longest_are_no_turns_of_a_device_that_works_little(for_reads, reads, cuts):
+    """128 values are read per step: what the device idles in reads was "takes turns, costs up to 47 %", and is no ceiling."""
+    times = replace(load({"device_to_host_sync": 47.0, "tracing": 23.0}, host_work=43.0), reads_share=reads)
+    times = replace(times, for_reads=for_reads, blocked=68.0, busy=14.0)
+    why = Decisions()
+    bound = bound_of(times, why)
+    assert (bound.word, bound.by_cuts) == ("sync", cuts)
+    assert bound.ms == pytest.approx(47.0 + cuts * for_reads)
+    text = sentence(bound, times, 0.0)
+    assert "turns" not in text
+    assert "up to" not in text
+    assert (
+        "the device idles for 47 % of each step (47.0 ms of 100 ms) while the host reads a value" in text
+    ) is not cuts
+    assert not any("do not make host and device take turns" in each.follows for each in why.made)
+
+
+@pytest.mark.parametrize(
+    ("parts", "beside", "follows"),
+    [
+        (
+            {"tracing": 40.0, "input_wait": 31.0},
+            "0.8 times tracing",
+            "tracing is clearly larger: tracing is looked at first",
+        ),
+        (
+            {"tracing": 11.0, "input_wait": 9.9},
+            "0.1 of the step",
+            "input is too small to name: tracing is looked at first",
+        ),
+    ],
+)
+def test_a_decision_says_which_of_two_limits_was_missed(parts, beside, follows):
+    why = Decisions()
+    assert bound_of(load(parts, host_work=95.0), why).word == "tracing"
+    made = next(each for each in why.made if "names more" in each.question)
+    assert made.question.endswith(f"beside {beside}")
+    assert made.follows == follows
 
 
 def test_what_is_traced_beside_reads_is_another_cause_where_it_is_as_large():

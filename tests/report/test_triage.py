@@ -29,6 +29,7 @@ from tpuprof.cli.analyze import analyze
 from tpuprof.model.decisions import MS, SHARE, Decision
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.verdict_sentence import COMPUTED_AGAIN, CUT_BY_READS
+from tpuprof.preflight.targets import parse_target
 from tpuprof.render.html import render_html
 from tpuprof.render.text import render
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
@@ -113,7 +114,8 @@ def test_the_command_is_of_the_program_that_ran():
     found = analyze_run(ROOT / "sample_traces" / "recompile_shapes")
     row = next(each for each in found.measure_next if "verdict" in each.decides)
     assert row.reason == "It is unknown whether compiles come again."
-    assert row.command.startswith("tpuprof capture --steps 50 -- python /")
+    folder = ROOT / "sample_traces" / "recompile_shapes"
+    assert row.command.startswith(f"tpuprof capture -o {folder} --steps 50 -- python /")
     assert "recompile_shapes.py" in row.command
     assert found.measure_next[0] == row
 
@@ -126,7 +128,7 @@ def test_more_steps_of_a_program_without_marks_need_marks(wanted, by_the_clock):
     found = dataclasses.replace(found, environment={**found.environment, "run": run})
     bound = Bound("compile", 0.9, 0.9)
     row = measure_next(found, bound, StepTimes(1.0, {"compile": 0.9}, 0.1, 0.0, 0.0))[0]
-    assert row.command.startswith("tpuprof capture --steps 50 -- python /")
+    assert "--steps 50 -- python /" in row.command
     assert (row.advice == BY_THE_CLOCK) is by_the_clock
 
 
@@ -148,6 +150,33 @@ def test_a_price_that_is_in_doubt_is_proved_by_two_runs():
     assert words[words.index("--before") + 1].startswith("python ")
     assert words[words.index("-o") + 1] == "runs/my first"
     assert row.decides == [doubtful.rule]
+
+
+@pytest.mark.parametrize(
+    ("chip", "devices", "name"),
+    [
+        ("TPU v6 Lite", 3, "v6e-4"),
+        ("TPU v6 Lite", 1, "v6e-1"),
+        ("TPU v5 lite", 2, "v5e-4"),
+        ("TPU v5 lite", 300, "v5e-256"),
+        ("TPU v4", 4, "v4-8"),
+        ("TPU v5", 3, "v5p-8"),
+        ("TPU7x", 8, "tpu7x-8"),
+        ("TPU7x", 9, "tpu7x-16"),
+        ("TPU v3", 8, "v5e-1"),
+        ("CPU", 4, "v5e-1"),
+    ],
+)
+def test_preflight_is_advised_for_a_slice_that_exists(chip, devices, name):
+    environment = {**reports.report().environment, "device_type": chip, "device_count": devices}
+    report = dataclasses.replace(
+        reports.report(),
+        environment=environment,
+        findings=[reports.finding("hbm-pressure", status="unavailable", reason="peak memory is not known")],
+    )
+    rows = measure_next(report, Bound("device", 1.0, 1.0), StepTimes(1.0, {}, 1.0, 0.0, 0.0))
+    assert any(row.command.endswith(f"--tpu {name}") for row in rows)
+    assert parse_target(name).devices >= min(devices, 256) or chip in ("TPU v3", "CPU")
 
 
 def undecided():
@@ -173,8 +202,8 @@ def test_a_verdict_that_is_open_leads_the_list(tmp_path):
 @pytest.mark.parametrize(
     ("sampled", "said", "command"),
     [
-        ({"samples": 0}, "too few samples", "tpuprof capture --steps 50 -- python train.py"),
-        ({}, "samples the stack and tells", "tpuprof capture -- python train.py"),
+        ({"samples": 0}, "too few samples", "tpuprof capture -o RUN --steps 50 -- python train.py"),
+        ({}, "samples the stack and tells", "tpuprof capture -o RUN -- python train.py"),
     ],
 )
 def test_a_capture_that_meant_to_sample_needs_more_steps(tmp_path, sampled, said, command):
@@ -187,7 +216,7 @@ def test_a_capture_that_meant_to_sample_needs_more_steps(tmp_path, sampled, said
     report = analyze_run(tmp_path)
     assert report.verdict.bound == "undecided"
     assert said in report.verdict.sentence
-    assert report.measure_next[0].command == command
+    assert report.measure_next[0].command == command.replace("RUN", str(tmp_path))
 
 
 def gpu_run(tmp_path, **environment):

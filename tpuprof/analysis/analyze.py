@@ -143,7 +143,9 @@ def _environment(run: Run) -> dict[str, Any]:
     stated = {
         "framework": frameworks_stated(frameworks, run.info),
         "device_type": devices[0].type if devices else gpus[0].type if gpus else None,
-        "device_count": sum(device.count for device in devices) or sum(each.count for each in gpus),
+        "device_count": sum(device.count for device in devices)
+        + sum(each.devices_left_out for each in run.hosts)
+        or sum(each.count for each in gpus),
         "megacore": devices[0].megacore if devices else None,
         "host_count": len(run.hosts),
         "machine_count": machines([each.name for each in run.hosts], torch_tpu="torch_tpu" in frameworks),

@@ -100,6 +100,8 @@ class Recording:
     dropped: bool = False
     quiet_seconds: float | None = None
     spare: bool = False
+    # Another one was made by the clock before.
+    again: bool = False
     # What starting and ending the profiler took (s). Training waits for that.
     profiler_seconds: float = 0.0
 
@@ -116,7 +118,8 @@ class Recording:
     def announced(self, plan: Plan) -> str:
         """What is said when it begins."""
         if self.by_clock:
-            return "no training step was seen so far: recording a few seconds of whatever runs"
+            again = " once more" if self.again else ""
+            return f"no training step was seen so far: recording a few seconds of whatever runs{again}"
         steady = "not yet steady" if self.early else "steady"
         more = " or more" if plan.seconds and not self.early else ""
         return f"training is {steady} after {self.after} steps; capturing {plan.steps}{more}"
@@ -127,7 +130,7 @@ class Recording:
 
     def _result(self) -> str:
         if self.dropped:
-            return "XLA compiled a program during the recording, so it is not used"
+            return "XLA compiled a program during the recording, so it is not used; another one follows if compiling ends"
         if self.empty:
             return "the recording ended before a step did"
         if self.quiet_seconds is not None:
@@ -178,6 +181,8 @@ class Controller:
         self._current: Recording | None = None
         self._ended: list[Recording] = []
         self._before_training: Recording | None = None
+        # Whether a recording by the clock was made.
+        self._by_clock = False
 
     @property
     def captured(self) -> int:
@@ -390,8 +395,14 @@ class Controller:
             return  # the next step, or the clock, asks again
         self.phase = Phase.CAPTURING
         self._current = Recording(
-            early, self.seen, by_clock=by_clock, prefetched=prefetched, restless=restless
+            early,
+            self.seen,
+            by_clock=by_clock,
+            prefetched=prefetched,
+            restless=restless,
+            again=self._by_clock,
         )
+        self._by_clock = self._by_clock or by_clock
         self._started = self._clock()
         try:
             self._recorder.start(self._current)

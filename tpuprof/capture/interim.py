@@ -6,6 +6,7 @@ killed before (for its memory, or by a scheduler) would leave nothing, and nobod
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -15,7 +16,8 @@ from tpuprof.capture import run_writer
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.capture.writing import placed_in, with_warnings
 from tpuprof.instrument.state import pass_on
-from tpuprof.run_folder import PROFILE_SUFFIX
+from tpuprof.json_notes import read_json
+from tpuprof.run_folder import PROFILE_SUFFIX, run_infos
 
 # What an analysis says of a run that holds no more than this.
 UNENDED = "the program had not ended when this was written, or was killed: what it did after the recording is unknown"
@@ -46,6 +48,21 @@ class Interim:
         """Remove it: what counts is written in its place."""
         while self._files:
             self._files.pop().unlink(missing_ok=True)
+
+
+def tell_end(run: Path, name: str, how: str) -> None:
+    """Have what is left of a capture say how the program ended, as far as a process did not describe it at its end."""
+    for path in run_infos(run):
+        try:
+            info = read_json(path)
+            notes = info.get("warnings") if isinstance(info, dict) else None
+            if not isinstance(notes, list) or UNENDED not in notes or info["capture"].get("name") != name:
+                continue
+            told = f"{how}: what it did after the recording is unknown"
+            info["warnings"] = [told if each == UNENDED else each for each in notes]
+            path.write_text(json.dumps(info, indent=1), "utf-8")
+        except (OSError, ValueError, KeyError, AttributeError) as error:
+            pass_on(error)  # then the older note stays
 
 
 def _another(profile: Path) -> Path:

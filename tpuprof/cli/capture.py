@@ -169,6 +169,7 @@ def _run_folder(out: Path, name: str | None, force: bool, listed_as: str) -> Ite
 
 def _launch(command: list[str], orders: Orders) -> None:
     from tpuprof.capture import torch_trace
+    from tpuprof.capture.interim import tell_end
     from tpuprof.capture.launch import OFFLOAD_ON_CPU, run
     from tpuprof.capture.nothing import explain, how_it_ended
     from tpuprof.capture.validate import offload_on_cpu, profiles
@@ -183,7 +184,9 @@ def _launch(command: list[str], orders: Orders) -> None:
         _say(explain(command, orders, ended))
         raise typer.Exit(ended.status or 2)
     if ended.status:
-        typer.echo(f"tpuprof: {how_it_ended(ended)}; what was captured by then is kept", err=True)
+        typer.echo(f"tpuprof: {how_it_ended(ended)}; what was captured is kept", err=True)
+        if not ended.alive:
+            tell_end(Path(orders.run), orders.name, how_it_ended(ended))
     usable = _report(Path(orders.run), orders.name, own)
     if ended.status or not usable:
         raise typer.Exit(ended.status or 2)

@@ -146,6 +146,8 @@ class HostRun:
     unnamed: Unnamed | None = None
     # Whether the trace has planes of devices, and shows no work of any.
     blind: bool = False
+    # Devices that work in a part of the steps only: figures are not of them.
+    devices_left_out: int = 0
 
     @property
     def after_steps(self) -> AfterCapture | None:
@@ -203,6 +205,7 @@ def _analyzed(
     fields = {
         "notes": [*seen.notes, *tracer_note(driver, words)],
         "blind": seen.blind,
+        "devices_left_out": seen.left_out,
         **_of_devices(devices, steps, protos, parameter_names),
     }
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)

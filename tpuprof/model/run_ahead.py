@@ -127,7 +127,7 @@ def _between(steps: Steps, begin: int, end: int) -> Steps:
     start, until = int(steps.start[begin]), int(steps.end[end - 1])
     phases = [each for each in steps.phases if start <= each.start < until]
     if begin:
-        text = f"the host handed {counted(begin, 'step')} over before it first waited for the device"
+        text = f"the host handed {counted(begin, 'step')} over while the queue of its programs filled up"
         phases.insert(0, Phase(RUN_UP, int(steps.start[0]), start, begin, text, int(steps.number[begin])))
     if end < len(steps):
         text = f"the device did the work of {counted(len(steps) - end, 'step')} after the last of them"

@@ -162,13 +162,17 @@ def _is_as_large(
     groups: Mapping[str, float], special: str, general: str, load: StepTimes, why: Decisions
 ) -> bool:
     """Whether a cause that names more is about as large as the host's usual work, and large enough to name."""
+    least = near(groups[general], load.wall)
+    as_large = least > NAMED_FROM_SHARE * load.wall
+    beside = f"{AS_LARGE_FROM:g} times {named(general)}" if as_large else f"{NAMED_FROM_SHARE:g} of the step"
+    smaller = f"{named(general)} is clearly larger" if as_large else f"{named(special)} is too small to name"
     return why.at_least(
-        f"{named(special)}, beside {AS_LARGE_FROM:g} times {named(general)}, which names less",
+        f"{named(special)}, which names more than {named(general)}, beside {beside}",
         groups[special],
-        near(groups[general], load.wall),
+        least,
         MS,
         yes=f"they are about as large: {named(special)} decides, and both are named",
-        no=f"{named(general)} is clearly larger, or the other is too small to name",
+        no=f"{smaller}: {named(general)} is looked at first",
     )
 
 

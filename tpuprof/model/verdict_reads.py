@@ -52,6 +52,8 @@ def reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Boun
         return Bound("sync", cost / load.wall, cost, again=twice, by_turns=True)
     if load.again and _computes_again(load, word, ms, why):
         return Bound("sync", load.again / load.wall, load.again, again=True)
+    if word == "sync":
+        return _made_for_reads(load, why)
     return _cuts_of_reads(load, word, ms, why) if word in _MAKES_GRAPHS else None
 
 
@@ -84,6 +86,21 @@ def _of_unfinished(load: StepTimes) -> Bound:
 def _work_before(load: StepTimes) -> float:
     """What takes as long without reads: the device's work, and handing programs to it, neither of which is in both."""
     return min(load.unfinished + load.feeding, load.wall)
+
+
+def _made_for_reads(load: StepTimes, why: Decisions) -> Bound | None:
+    """The bound where reads cost most, and the host also makes graphs for them for so long that it is worth naming."""
+    if load.reads_share < READS_IN_STEPS_SHARE or not why.at_least(
+        "device idle while the host makes graphs that reads run by themselves",
+        load.for_reads / load.wall,
+        NAMED_FROM_SHARE,
+        SHARE,
+        yes="it is a part of what the reads cost",
+        no="the wait for the values is what the reads cost",
+    ):
+        return None
+    cost = load.for_reads + groups_of(load).get("sync", 0.0) + load.again
+    return Bound("sync", cost / load.wall, cost, by_cuts=True)
 
 
 def _cuts_of_reads(load: StepTimes, word: str, ms: float, why: Decisions) -> Bound | None:
@@ -198,15 +215,14 @@ def _taking_turns(load: StepTimes, why: Decisions) -> float:
     """
     if not load.seen:
         return 0.0
-    no_turns = "reads do not make host and device take turns"
-    often = _reads_often(load, why, no_turns)
+    often = _reads_often(load, why, "too few steps hold a read for turns to hold the run back")
     if not often or not why.at_least(
         f"device busy, beside {BALANCE_FOR_SYNC:g} times the host's work",
         load.busy,
         BALANCE_FOR_SYNC * load.host_work,
         MS,
         yes="without the read the two could run side by side",
-        no=f"{no_turns}: the host alone would take about as long",
+        no="the host works clearly longer than the device: turns are not what costs most",
     ):
         return 0.0
     turns = max(load.wall - max(load.busy, load.host_work), 0.0)

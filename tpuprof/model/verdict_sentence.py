@@ -48,6 +48,11 @@ COMPUTED_AGAIN = (
     "Sync-bound: reads of values in mid-step run graphs of their own, and the step computes the same again, which "
     "costs about {of_step}."
 )
+# The sentence where host and device would work side by side without the read.
+TURNS_BY_READS = (
+    "Sync-bound: a device-to-host read in the step makes host and device take turns, which costs up to "
+    "{of_step}."
+)
 # The sentence where reads cost both: turns, and work that the device does again.
 TURNS_AND_AGAIN = (
     "Sync-bound: reads of values in mid-step make host and device take turns, and the step computes the same again, "
@@ -66,8 +71,11 @@ FALLBACKS_FORCE_TURNS = (
 
 # Words whose own sentence says what the host does while a device is behind.
 _TOLD_MEANWHILE = ("input", "host")
-# What makes host and device take turns, in the sentence: a read, or a wait that reads nothing.
-A_READ, A_WAIT = "a device-to-host read in the step", "a wait for the device in the step"
+# What reads are called in a sentence, and what it says instead where they are waits that read nothing.
+A_WAIT = {
+    "a device-to-host read in the step": "a wait for the device in the step",
+    "while the host reads a value from it": "while the host waits for it",
+}
 
 
 def sentence(
@@ -106,8 +114,8 @@ def _own_sentence(bound: Bound) -> str:
         return COMPUTED_AGAIN
     if bound.by_cuts:
         return CUT_BY_READS
-    if bound.by_turns and bound.word == "fallback":
-        return FALLBACKS_FORCE_TURNS
+    if bound.by_turns:
+        return FALLBACKS_FORCE_TURNS if bound.word == "fallback" else TURNS_BY_READS
     return parts.word_of(bound.word).sentence
 
 

@@ -18,14 +18,6 @@ from tpuprof.errors import Code, TpuprofError
 _COMPILED = {name: chip for name, chip in CHIPS.items() if chip.compiled}
 _NAME = re.compile(r"^([a-z0-9]+)-(\d+)$", re.IGNORECASE)
 _TOPOLOGY = re.compile(r"^([a-z0-9]+):(\d+(?:x\d+){1,2})$", re.IGNORECASE)
-# In a name such as v5p-8, the number counts TensorCores, two per chip.
-_CORES_PER_CHIP = 2
-# Chips and their arrangement, from the tables of supported configurations.
-_FLAT = {1: "1x1", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
-_CUBIC = {
-    1: "1x1x1", 4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: "4x8x8",
-    512: "8x8x8", 1024: "8x8x16", 2048: "8x16x16", 4096: "16x16x16",
-}  # fmt: skip
 # jax's names of the chips, as the compile-only client gives them (jax 0.7.1, libtpu 0.0.21; tpu7x: libtpu 0.0.51).
 _DEVICE_KINDS = {
     "v3": "TPU v3", "v4": "TPU v4", "v5e": "TPU v5 lite", "v5p": "TPU v5", "v6e": "TPU v6 lite", "tpu7x": "TPU7x",
@@ -77,10 +69,10 @@ def parse_target(name: str) -> Target:
     if found is None:
         raise _unknown(name)
     chip = _compiled(name, found.group(1))
-    count, left = divmod(int(found.group(2)), _factor(chip))
+    count, left = divmod(int(found.group(2)), chip.counted_per_chip)
     if left:
         raise _unknown(name)
-    shapes = _shapes(chip)
+    shapes = chip.shapes
     if count not in shapes:
         raise _unknown(name)
     return _target(name, chip, tuple(int(size) for size in shapes[count].split("x")))
@@ -88,7 +80,9 @@ def parse_target(name: str) -> Target:
 
 def known_names() -> list[str]:
     """Every slice name the table holds, by generation."""
-    return [f"{name}-{count * _factor(chip)}" for name, chip in _COMPILED.items() for count in _shapes(chip)]
+    return [
+        f"{name}-{count * chip.counted_per_chip}" for name, chip in _COMPILED.items() for count in chip.shapes
+    ]
 
 
 def _compiled(name: str, prefix: str) -> Chip:
@@ -96,14 +90,6 @@ def _compiled(name: str, prefix: str) -> Chip:
     if chip is None or not chip.compiled:
         raise _unknown(name)
     return chip
-
-
-def _factor(chip: Chip) -> int:
-    return _CORES_PER_CHIP if chip.slice_counts_cores else 1
-
-
-def _shapes(chip: Chip) -> dict[int, str]:
-    return _CUBIC if chip.torus_axes == 3 else _FLAT
 
 
 def _target(name: str, chip: Chip, shape: tuple[int, ...]) -> Target:
@@ -118,7 +104,9 @@ def _target(name: str, chip: Chip, shape: tuple[int, ...]) -> Target:
 
 
 def _unknown(name: str) -> TpuprofError:
-    sizes = {key: ", ".join(str(n * _factor(chip)) for n in _shapes(chip)) for key, chip in _COMPILED.items()}
+    sizes = {
+        key: ", ".join(str(n * chip.counted_per_chip) for n in chip.shapes) for key, chip in _COMPILED.items()
+    }
     listed = "; ".join(f"{key}-N with N of {numbers}" for key, numbers in sizes.items())
     return TpuprofError(
         Code.UNKNOWN_TARGET,

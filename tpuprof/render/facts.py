@@ -212,8 +212,8 @@ def _hosts(report: Report) -> list[str]:
     found = report.hosts
     late = [
         f"{_device(row, report)} comes last of its host's chips: it waits {format_ms(row.waited_ms)} in barriers over "
-        f"the capture ({format_ms(row.waited_ms_in_steps)} of it in steps), and another one "
-        f"{format_ms(row.late_ms)} longer"
+        f"the capture ({format_ms(row.waited_ms_in_steps)} of it in steps); the chip that waits "
+        f"most waits {format_ms(row.late_ms)} longer"
         for row in found.chip_waits
         if row.late_ms
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.report.pod import HostPriceRow
 from tpuprof.report.schema import Finding, Savings
-from tpuprof.units import MS_PER_S, format_ms, text_range
+from tpuprof.units import MS_PER_S, format_ms, format_ms_range
 
 _PER = {"step": "per step", "start": "at each start", "capture": "of the whole capture"}
 
@@ -14,10 +14,10 @@ def saved_amount(saved: Savings | HostPriceRow) -> str:
     low, high = saved.low, saved.high
     if saved.start_low_s is not None and saved.start_high_s is not None:
         low, high = saved.start_low_s * MS_PER_S, saved.start_high_s * MS_PER_S
-    least, most, per = format_ms(low), format_ms(high), _PER.get(saved.per, f"per {saved.per}")
+    per = _PER.get(saved.per, f"per {saved.per}")
     if not low and high:
-        return f"up to {most} {per}"
-    return f"{text_range(least, most)} {per}"
+        return f"up to {format_ms(high)} {per}"
+    return f"{format_ms_range(low, high)} {per}"
 
 
 def tried(finding: Finding) -> list[str]:

@@ -1,6 +1,6 @@
 """A verdict that names what a cause costs is weaker where the price of its fix is unknown, or begins at nothing.
 
-Where the price is sure and far below that cost, the verdict states both.
+Where the price is sure and far below that cost, or above it, the verdict states both.
 
 Time that host and device lose in turns is what the cause costs at most. Whether a step is shorter without it only a
 price says: a LoRA loop that read its loss every ten steps was "Sync-bound, up to 13 %", and took as long without it.
@@ -14,9 +14,9 @@ from dataclasses import replace
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.schema import Finding, Savings, Verdict
 from tpuprof.rules.base import FAILED, PASSED, UNAVAILABLE
-from tpuprof.rules.pricing import COUNTERFACTUAL
+from tpuprof.rules.pricing import COUNTERFACTUAL, NOTED_FROM
 from tpuprof.rules.thresholds import FAR_BELOW
-from tpuprof.units import format_ms, format_share, text_range
+from tpuprof.units import format_ms, format_ms_range, format_share
 
 # The rules that price what a verdict's word costs. Verdicts of other words state idle time, which is measured.
 PRICED_BY = {"sync": ("device-to-host-sync",), "fallback": ("aten-fallback", "boolean-mask")}
@@ -28,6 +28,7 @@ MAY_BE_NOTHING = (
     " The device is busy for {busy}."
 )
 FAR_LESS = " A replay without {what} makes a step only {range} shorter."
+MORE = " Without {what} a step may be {range} shorter, which is more than that{why}."
 # What a step is without, by the verdict's word.
 _WITHOUT = {"sync": "the read", "fallback": "these ops"}
 # Why a price is larger than the time that the verdict states.
@@ -48,7 +49,8 @@ def weakened(verdict: Verdict, findings: Iterable[Finding], times: StepTimes) ->
         return verdict
     sure = [each.savings for each in failed if each.savings is not None and _is_sure(each.savings, times)]
     if sure:
-        return replace(verdict, sentence=verdict.sentence + _far_less(verdict, sure, times))
+        beside = _far_less(verdict, sure, times) or _more(verdict, sure, times)
+        return replace(verdict, sentence=verdict.sentence + beside)
     return replace(verdict, sentence=_perhaps(verdict.sentence) + _doubt(verdict, failed or about, times))
 
 
@@ -61,8 +63,18 @@ def _far_less(verdict: Verdict, sure: list[Savings], times: StepTimes) -> str:
     most = max(sure, key=lambda each: each.high)
     if most.method != COUNTERFACTUAL or most.high >= FAR_BELOW * verdict.share * times.wall:
         return ""
-    saved = text_range(format_ms(most.low), format_ms(most.high))
+    saved = format_ms_range(most.low, most.high)
     return FAR_LESS.format(what=_WITHOUT[verdict.bound], range=saved)
+
+
+def _more(verdict: Verdict, sure: list[Savings], times: StepTimes) -> str:
+    """What a step saves by the price, where that may be more than the verdict says of the cause; else empty."""
+    most = max(sure, key=lambda each: each.high)
+    cost = verdict.share * times.wall
+    if most.high <= NOTED_FROM * cost:
+        return ""
+    saved = format_ms_range(most.low, most.high) if most.low > cost else f"up to {format_ms(most.high)}"
+    return MORE.format(what=_WITHOUT[verdict.bound], range=saved, why=AT_ONCE)
 
 
 def _doubt(verdict: Verdict, about: list[Finding], times: StepTimes) -> str:
@@ -72,7 +84,7 @@ def _doubt(verdict: Verdict, about: list[Finding], times: StepTimes) -> str:
         more = AT_ONCE if high > verdict.share * times.wall else ""
         return MAY_BE_NOTHING.format(what=_WITHOUT[verdict.bound], high=format_ms(high), more=more, busy=busy)
     reason = next((each.reason for each in about if each.reason), NO_PRICE)
-    return UNPRICED.format(reason=reason)
+    return UNPRICED.format(reason=reason.removeprefix("it cannot be priced: "))
 
 
 def _perhaps(sentence: str) -> str:

@@ -26,10 +26,10 @@ from tpuprof.run_folder import RUN_INFO
 
 # Steps that answer what too few could not (steps): twice the default, and what a rate of rare events needs.
 MORE_STEPS, MANY_STEPS = 16, 50
-_CAPTURE = "tpuprof capture -- {program}"
-_MORE = f"tpuprof capture --steps {MORE_STEPS} -- {{program}}"
-_MANY = f"tpuprof capture --steps {MANY_STEPS} -- {{program}}"
-_LINES = "tpuprof capture --source-lines -- {program}"
+_CAPTURE = "tpuprof capture{into} -- {program}"
+_MORE = f"tpuprof capture{{into}} --steps {MORE_STEPS} -- {{program}}"
+_MANY = f"tpuprof capture{{into}} --steps {MANY_STEPS} -- {{program}}"
+_LINES = "tpuprof capture{into} --source-lines -- {program}"
 _PREFLIGHT = "tpuprof preflight {script} --tpu {slice}"
 _HOSTS = "tpuprof capture -o RUN --addr HOST1:PORT,HOST2:PORT"
 _PROVE = "tpuprof prove {rule} --before {before} --after COMMAND_WITH_THE_FIX{out}"
@@ -308,6 +308,8 @@ def _values(report: Report) -> dict[str, str]:
         "before": shlex.quote(program),
         "script": shlex.quote(argv[0]),
         "out": _out(report),
+        # The folder is the program's own where tpuprof captured into it.
+        "into": _out(report) if _capture(report) else "",
         "slice": _slice(report),
     }
 
@@ -320,7 +322,7 @@ def _out(report: Report) -> str:
 
 
 def _slice(report: Report) -> str:
-    """The slice that the run is of, as preflight calls it; the smallest one where it is of no TPU."""
+    """The smallest slice that the run fits on, as preflight calls it; one chip where it is of no TPU that it knows."""
     chip = chip_of(str(report.environment.get("device_type") or ""))
     count = int(report.environment.get("device_count") or 1)
-    return f"{chip.name}-{count}" if chip is not None else "v5e-1"
+    return chip.slice_of(count) if chip is not None and chip.compiled else "v5e-1"

@@ -30,7 +30,7 @@ from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import bound_of
-from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
+from tpuprof.model.verdict_sentence import A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.records import record
@@ -158,8 +158,9 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
             text = compiles + ("" if times.seen else UNSEEN) + detail
     if run.predicted:
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
-    if bound.word == "sync":
-        text = text.replace(A_READ, A_WAIT) if _waits_alone(run) else text
+    if bound.word == "sync" and _waits_alone(run):
+        for read, wait in A_WAIT.items():
+            text = text.replace(read, wait)
     if any(host.blind for host in run.hosts):
         text = text.replace(NO_PLANE, NO_WORK)
     text = in_words_of(run, text)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.unlike_clocks import unlike_clocks
 from tpuprof.model.intervals import Bool, covered, merge
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.table import COVERS_FROM_SHARE
@@ -34,13 +35,15 @@ NAMED = 4
 class Seen:
     """The devices that figures are of. `stopped` is what to say of those that work in a part of the steps only.
 
-    `notes` are what else the reader should know of devices, `blind` says that there are some, and none shows work.
+    `left_out` counts these. `notes` are what else the reader should know of devices, `blind` says that there are some,
+    and none shows work.
     """
 
     devices: list[DeviceActivity]
     stopped: list[str]
     notes: list[str]
     blind: bool = False
+    left_out: int = 0
 
 
 def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> Seen:
@@ -51,6 +54,12 @@ def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> S
         return replace(seen, notes=[*seen.notes, _of_blind(blind)], blind=not seen.devices)
     if not devices or not len(steps):
         return Seen(devices, [], [])
+    clocks = unlike_clocks(devices)
+    if clocks.odd:
+        odd = {each.name for each in clocks.odd}
+        seen = seen_in_steps([each for each in devices if each.name not in odd], planes - len(odd), steps)
+        left_out = seen.left_out + sum(each.count for each in clocks.odd)
+        return replace(seen, notes=[clocks.told, *seen.notes], left_out=left_out)
     busy = [covered(each.busy, steps.start, steps.end) for each in devices]
     notes = _outside(devices, steps)
     used = [(device, own > 0) for device, own in zip(devices, busy, strict=True) if own.any()]
@@ -65,7 +74,8 @@ def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> S
     told = [_told(stopped, len(whole), len(steps))] if stopped else []
     kept = [device for device, _ in whole]
     works = {each.name: int(own.sum()) for each, own in zip(devices, busy, strict=True)}
-    return Seen(kept, told, [*notes, *_unlike(kept, works, steps)])
+    left_out = sum(device.count for device, _ in stopped)
+    return Seen(kept, told, [*notes, *_unlike(kept, works, steps)], left_out=left_out)
 
 
 def _of_blind(devices: list[DeviceActivity]) -> str:
@@ -139,7 +149,8 @@ def _told(stopped: list[tuple[DeviceActivity, Bool]], kept: int, steps: int) -> 
         f"{device.name} works in {int(own.sum())} of {counted(steps, 'step')}" for device, own in stopped
     ]
     more = f", and so do {counted(len(named) - NAMED, 'more device')}" if len(named) > NAMED else ""
+    other = "device" if kept == 1 else counted(kept, "device")
     return (
         f"{', '.join(named[:NAMED])}{more}: whether a device idles in the others, or was not recorded, is unknown. "
-        f"Figures are of the other {counted(kept, 'device')}"
+        f"Figures are of the other {other}"
     )

@@ -13,6 +13,7 @@ from tpuprof.model.steps.table import (
     HIGH,
     Steps,
     StepSource,
+    Times,
     begun_whole,
     over_the_capture,
     tiled,
@@ -55,7 +56,7 @@ def device_line_steps(devices: list[DeviceActivity]) -> Steps | None:
     if not lines:
         return None
     shortest = min(lines, key=lambda each: each.length)
-    lines = over_the_capture(lines, [each.covered for each in lines])
+    lines = over_the_capture(lines, [Times(each.covered, len(each.start)) for each in lines])
     longest = max(lines, key=lambda each: each.length)
     same = longest.length <= shortest.length * SAME_STEPS
     chosen = lines[0] if same else longest

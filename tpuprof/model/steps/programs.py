@@ -19,6 +19,7 @@ from tpuprof.model.steps.table import (
     MEDIUM,
     Steps,
     StepSource,
+    Times,
     begun_whole,
     over_the_capture,
     whole_steps,
@@ -49,8 +50,13 @@ def program_steps(devices: list[DeviceActivity], recorded: Recorded = ALL) -> St
 def running_longest(devices: list[DeviceActivity]) -> list[DeviceActivity]:
     """The devices that ran programs over the whole capture, as far as any did."""
     running = [each for each in devices if len(each.programs.start)]
-    covered = [int(each.programs.end.max() - each.programs.start.min()) for each in running]
-    return over_the_capture(running, covered)
+    return over_the_capture(running, [time_of(each) for each in running])
+
+
+def time_of(device: DeviceActivity) -> Times:
+    """From the first program of a device to the end of the last, and how many it ran."""
+    runs = device.programs
+    return Times(int(runs.end.max() - runs.start.min()), len(runs.start))
 
 
 def runs_of(devices: list[DeviceActivity]) -> Calls | None:

@@ -15,7 +15,7 @@ What is missing.
 
 ## How to fix
 
-Capture again, with fewer steps (XProf stops at 2 GB per host) and for as long as training runs.
+Capture fewer steps, as XProf stops at 2 GB per host, and while training still runs.
 
 ## How to fix in TorchTPU
 
@@ -23,7 +23,7 @@ Capture fewer steps, and see that every rank's file is in the same folder: `<hos
 
 ## How to fix in JAX
 
-Capture again, with fewer steps (XProf stops at 2 GB per host) and for as long as training runs.
+Capture fewer steps, as XProf stops at 2 GB per host, and while training still runs.
 
 ## Limits and false positives
 
