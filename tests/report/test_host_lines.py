@@ -214,6 +214,15 @@ def test_what_sleeps_longer_than_it_traces_is_no_forward_pass():
     )
 
 
+def test_an_optimizer_of_the_users_own_is_no_forward_pass():
+    """torch calls its `step` from a file of its own."""
+    update, backward = graph(11, 8.0, "step"), graph(82, 6.0, below=[BACKWARD])
+    wrapper = "wrapper (/venv/lib/python3.11/site-packages/torch/optim/optimizer.py:9)"
+    assert forward_at([update, backward]).function == "step"
+    update = replace(update, frames=[*update.frames[:-1], wrapper, update.frames[-1]])
+    assert forward_at([update, backward]) is None
+
+
 def test_a_line_that_reads_is_no_forward_pass():
     """A callback that reads the norm of each gradient traces what it reads, after the backward pass."""
     logs, backward = graph(12, 4.0, "on_batch_end", at=85), graph(82, 6.0, below=[BACKWARD])

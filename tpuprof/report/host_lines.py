@@ -54,6 +54,8 @@ _NOT_LIBRARIES = re.compile(
 # Functions of torch and torch_xla that a stack of the backward pass, of an optimizer's step and of a graph cut has.
 _BACKWARD = "_engine_run_backward"
 _BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", "sync", "mark_step"}
+# The file in which torch calls each optimizer's `step`.
+_OPTIMIZER = "/torch/optim/optimizer.py:"
 _FRAMEWORK = re.compile(r"/(?:torch|torch_xla|torch_tpu|jax|jaxlib)/")
 _Function = tuple[str, str]
 _Place = TypeVar("_Place", str, tuple[str, str])
@@ -173,7 +175,7 @@ def forward_at(stacks: list[HostStackRow]) -> Where | None:
     traced = _tracing_rows(stacks)
     # A line that reads values builds what it reads (norms to log), and the backward pass repeats none of that.
     reads = {row.source for row in stacks if row.part == HOST_SYNC}
-    outside = [row for row in traced if row.source not in reads and not _BESIDE_FORWARD & _names(row.frames)]
+    outside = [row for row in traced if row.source not in reads and not _is_beside_forward(row)]
     backward = [row for row in traced if _BACKWARD in _names(row.frames)]
     if not backward:
         return None
@@ -196,7 +198,7 @@ def library_at(stacks: list[HostStackRow]) -> Where | None:
     ):
         return None
     rows = _tracing_rows(stacks)
-    outside = [row for row in rows if not _BESIDE_FORWARD & _names(row.frames)]
+    outside = [row for row in rows if not _is_beside_forward(row)]
     backward = [row for row in rows if _BACKWARD in _names(row.frames)]
     # What has the backward pass, too, is the step.
     steps = {each for row in backward for each in library_functions(row.frames)}
@@ -206,6 +208,11 @@ def library_at(stacks: list[HostStackRow]) -> Where | None:
     if found is None or not _seen_often(outside, found, library_functions):
         return None
     return replace(found, source=in_package(found.source))
+
+
+def _is_beside_forward(row: HostStackRow) -> bool:
+    """Whether a stack is of the backward pass, the graph cut, or an optimizer's update, which may be the user's own."""
+    return bool(_BESIDE_FORWARD & _names(row.frames)) or any(_OPTIMIZER in frame for frame in row.frames)
 
 
 def _tracing_rows(stacks: list[HostStackRow]) -> list[HostStackRow]:

@@ -20,7 +20,9 @@ Let the decision be data: compute both ways and choose with torch.where, or mult
 computing that was skipped before. Where that is too much, keep the number of different graphs small and let each
 compile once before training (layer dropout: a few fixed sets of layers). Where a Python loop runs another number of
 rounds in each step (the moves of an episode, the words of a text), pad to a few fixed numbers, or end each round with
-`torch_xla.sync()`: all rounds then run one program.
+`torch_xla.sync()`: all rounds then run one program. Where a list keeps a tensor of each step and is used in the step
+(`torch.cat(outputs)`), each step's graph takes more inputs than the last one's: keep a sum or a count on the device in
+its place, or use the list once, after training.
 
 ## How to fix in TorchTPU
 
