@@ -130,7 +130,10 @@ class Recording:
 
     def _result(self) -> str:
         if self.dropped:
-            return "XLA compiled a program during the recording, so it is not used; another one follows if compiling ends"
+            return (
+                "XLA compiled a program during the recording, so it is not used; "
+                "another one follows if compiling ends"
+            )
         if self.empty:
             return "the recording ended before a step did"
         if self.quiet_seconds is not None:

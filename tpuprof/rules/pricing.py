@@ -30,7 +30,10 @@ ON_THIS_CPU = (
 )
 # Where other work had the CPUs: the upper end may be more than this run's device leaves idle. How much faster the
 # device computes without it is known; what the host does may take less time as well, as NumPy does.
-ON_A_FREE_MACHINE = "other work had the CPUs here; the upper end supposes that without it the device is faster, and the host is not"
+ON_A_FREE_MACHINE = (
+    "other work had the CPUs here; the upper end supposes that without it the device is faster, "
+    "and the host is not"
+)
 # From which ratio of the two ends that is worth saying (ratio): below it both look alike.
 NOTED_FROM = 1.05
 # Notes that say how a bound was found, and no doubt.
