@@ -183,6 +183,15 @@ def test_so_it_is_where_most_captured_steps_fill_the_queue(tmp_path):
     assert report.run_summary.mean_step_ms == pytest.approx(10, rel=0.1)
 
 
+@pytest.mark.parametrize(("full", "host_ms", "steps"), [(3, 100, 3), (1, 100, 28), (3, 4, 30)])
+def test_two_steps_of_a_full_queue_stand_for_all_where_they_take_far_longer(tmp_path, full, host_ms, steps):
+    """31 of 34 captured steps of a model only filled the queue: its steps of 119 ms were 17 ms long."""
+    trace = calls_of_steps([1] * 27 + [host_ms] * full, host_ms)
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    assert report.steps.count == pytest.approx(steps, abs=1)
+    assert [each.name for each in report.phases] == (["run-up"] if steps == 3 else [])
+
+
 def test_bursts_have_no_run_up(tmp_path):
     trace = calls_of_steps([1] * 60, 10, reads=range(9, 60, 10))
     assert analyze_run(trace.write(tmp_path / "host.xplane.pb")).steps.count == 60

@@ -30,6 +30,11 @@ RUN_UP_FROM_STEPS = 4
 # How much the queue grows per step behind the last wait (steps): by as much as the device is slower than the host. What
 # is counted wrong in one step of ten, as a small program that leaves no event, grows by less. A judgement.
 GROWS_FROM = 0.25
+# Steps behind the one that fills the queue from which they stand for all (steps), and how long each must take as a
+# multiple of the middle one before (ratio). One may have waited for something else; where the device is slower by less
+# than that, the mean of all is off by less than that. Judgements: 2 of 34 steps were so, with 27 times the time.
+FULL_FROM_STEPS = 2
+FULL_FROM = 5.0
 # Of the most programs that end in one step, how many end in another one that waits for the device (ratio). A program or
 # two may end in the step before a wait, which is no wait of its own. A judgement.
 OF_A_WAIT = 0.5
@@ -85,7 +90,7 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
     if queue is None or not steps.tile:
         return steps
     level = np.append(0.0, queue.length)
-    begin, end = _once_full(level) or (0, _until_last_wait(level))
+    begin, end = _once_full(level) or _full_at_the_end(level, steps) or (0, _until_last_wait(level))
     device = _busiest(devices)
     # Where programs wait, the device works.
     works = contains(device.busy, steps.start[begin : begin + 1]).all() if begin else _works_on(device, steps)
@@ -111,6 +116,17 @@ def _once_full(level: Float64) -> tuple[int, int] | None:
     return (first, len(level) - 1) if full >= RUN_UP_FROM_STEPS and steady else None
 
 
+def _full_at_the_end(level: Float64, steps: Steps) -> tuple[int, int] | None:
+    """The rows of the few last steps, where all others only fill the queue and took far less time; None elsewhere."""
+    begin = int(np.argmax(level > level.max() - 1))
+    last = len(level) - 1 - begin
+    steady = np.ptp(level[begin:]) <= AHEAD_FROM_STEPS
+    if not FULL_FROM_STEPS <= last < MIN_STEPS or level[begin] < RUN_UP_FROM_STEPS or not steady:
+        return None
+    waits = steps.wall_ps[begin:].min() >= FULL_FROM * median(steps.wall_ps[:begin])
+    return (begin, len(level) - 1) if waits else None
+
+
 def _until_last_wait(level: Float64) -> int:
     """The steps until the queue is as short as it gets for the last time; all where it does not grow behind that."""
     # A program that ends just behind a step makes one of difference; a step in which the queue grows is no wait.
@@ -122,7 +138,7 @@ def _until_last_wait(level: Float64) -> int:
 
 def _between(steps: Steps, begin: int, end: int) -> Steps:
     """The steps in those rows, the others as phases; all of them where too few would be left."""
-    if (begin, end) == (0, len(steps)) or end - begin < MIN_STEPS:
+    if (begin, end) == (0, len(steps)) or end - begin < (FULL_FROM_STEPS if begin else MIN_STEPS):
         return steps
     start, until = int(steps.start[begin]), int(steps.end[end - 1])
     phases = [each for each in steps.phases if start <= each.start < until]
