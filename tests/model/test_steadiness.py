@@ -192,6 +192,12 @@ def test_two_steps_of_a_full_queue_stand_for_all_where_they_take_far_longer(tmp_
     assert [each.name for each in report.phases] == (["run-up"] if steps == 3 else [])
 
 
+def test_a_wait_for_all_near_the_end_is_no_full_queue(tmp_path):
+    trace = calls_of_steps([1] * 27 + [1, 100, 100], 100, reads=(28,))
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    assert report.steps.count >= 28
+
+
 def test_bursts_have_no_run_up(tmp_path):
     trace = calls_of_steps([1] * 60, 10, reads=range(9, 60, 10))
     assert analyze_run(trace.write(tmp_path / "host.xplane.pb")).steps.count == 60

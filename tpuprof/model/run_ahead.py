@@ -120,8 +120,9 @@ def _full_at_the_end(level: Float64, steps: Steps) -> tuple[int, int] | None:
     """The rows of the few last steps, where all others only fill the queue and took far less time; None elsewhere."""
     begin = int(np.argmax(level > level.max() - 1))
     last = len(level) - 1 - begin
-    steady = np.ptp(level[begin:]) <= AHEAD_FROM_STEPS
-    if not FULL_FROM_STEPS <= last < MIN_STEPS or level[begin] < RUN_UP_FROM_STEPS or not steady:
+    # A wait for all programs would empty it. Of so few, how many end in a step is not known exactly.
+    stays = level[begin:].min() >= level[begin] / 2
+    if not FULL_FROM_STEPS <= last < MIN_STEPS or level[begin] < RUN_UP_FROM_STEPS or not stays:
         return None
     waits = steps.wall_ps[begin:].min() >= FULL_FROM * median(steps.wall_ps[:begin])
     return (begin, len(level) - 1) if waits else None
