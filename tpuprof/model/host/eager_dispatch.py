@@ -26,6 +26,8 @@ OPTIMIZER_MARK = "optimizer"
 CALL_MARK = "compiled_call"
 # The backward pass of what was compiled: autograd calls each part by itself.
 BACKWARD_MARK = "compiled_backward"
+# Dynamo looks for what it compiled before each part.
+LOOKUP_MARK = "compiled_lookup"
 # Ops that update many parameters in one call.
 _MANY = ("aten::_foreach_", "aten::_fused_")
 # Ops that become no program: views, what asks for a property, and `item`, which mostly reads a number on the host.
@@ -57,9 +59,10 @@ class EagerDispatch:
     `optimizer_ps` is the time of the training thread in optimizer calls; of the ops in them, `optimizer_many` update
     many parameters at once. `compiled_regions` are different functions that torch.compile made. Of these,
     `graph_breaks` are called inside of another: dynamo left that one in the middle. `between_ps` is the time of the
-    training thread from the first to the last of them in which none of what was compiled runs. `calls_beyond` are the
-    calls beyond one forward and one backward; they take `parts_ps` at least, each as long as the shortest, and
-    `calls_ps` is what all but the shortest take. These four are of typical steps.
+    training thread from the first to the last of them in which none of what was compiled runs, `between_backward_ps`
+    the same of their backward passes. `calls_beyond` are the
+    calls beyond one forward and one backward; they take `parts_ps` at least, each as long as the shortest, with what
+    dynamo takes to enter the parts. `calls_ps` is what all but the shortest take. These five are of typical steps.
     `optimizer_ps` and `compiled_regions` are None where the framework has no events of such calls; the others then say
     nothing. Where calls are of named functions (JAX), `most_calls` are those of the one called most often.
     """
@@ -71,6 +74,7 @@ class EagerDispatch:
     optimizer_many: float = 0.0
     compiled_regions: float | None = None
     between_ps: float = 0.0
+    between_backward_ps: float = 0.0
     graph_breaks: float = 0.0
     calls_beyond: float = 0.0
     parts_ps: float = 0.0
@@ -97,8 +101,10 @@ def eager_dispatch(
     regions, breaks, between, parts = _regions(driver, vocabulary, steps)
     # A step in which a part compiles spends some hundred times as long there: it would stand for all steps.
     typical = steps.typical
+    between_backward = np.zeros(len(steps), np.int64)
     for track in backward:
-        parts = parts.and_those(_backward_calls(track, vocabulary, steps))
+        passes, gaps = _backward_calls(track, vocabulary, steps)
+        parts, between_backward = parts.and_those(passes), between_backward + gaps
     return EagerDispatch(
         ops=sum(int(steps.hold(track.start[ops[id(track)]]).sum()) for track in (driver, *backward)) / count,
         programs=sum(_programs(track, vocabulary, steps) for track in host.threads) / count,
@@ -108,6 +114,7 @@ def eager_dispatch(
         compiled_regions=regions / count,
         graph_breaks=breaks / count,
         between_ps=float(between[typical].mean()),
+        between_backward_ps=float(between_backward[typical].mean()),
         calls_beyond=float(parts.beyond[typical].mean()),
         parts_ps=float(parts.least[typical].mean()),
         calls_ps=float(parts.most[typical].mean()),
@@ -149,6 +156,10 @@ class _Calls:
         ]
         return cls(*np.array(rows, np.int64).T)
 
+    def with_least(self, more: Int64) -> _Calls:
+        """With so much more that they take at least, by step (ps)."""
+        return _Calls(self.beyond, self.least + more, self.most)
+
     def and_those(self, more: _Calls) -> _Calls:
         """Both together: forward and backward passes."""
         return _Calls(self.beyond + more.beyond, self.least + more.least, self.most + more.most)
@@ -160,8 +171,10 @@ def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, 
     """
     rows = _rows_of(driver, vocabulary, COMPILED_REGION)
     calls = _rows_of(driver, vocabulary, CALL_MARK)
+    lookups = _by_step(driver, _rows_of(driver, vocabulary, LOOKUP_MARK), steps)
     count = breaks = 0
-    between, lengths = np.zeros(len(steps), np.int64), []
+    between, entering = np.zeros((2, len(steps)), np.int64)
+    lengths = []
     for step, own in enumerate(_by_step(driver, rows, steps)):
         count += len(set(driver.name_row[own].tolist()))
         until = np.maximum.accumulate(driver.end[own])
@@ -169,14 +182,35 @@ def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, 
         runs = _compiled(driver, own, calls)
         if len(own):
             between[step] = int(until[-1] - driver.start[own][0]) - runs.total
+            entering[step] = _entering(driver, own, calls, lookups[step])
         lengths.append(runs.end - runs.start)
-    return count, breaks, between, _Calls.of(lengths)
+    return count, breaks, between, _Calls.of(lengths).with_least(entering)
 
 
-def _backward_calls(track: Track, vocabulary: Vocabulary, steps: Steps) -> _Calls:
-    """An autograd thread's calls of compiled backward passes."""
+def _entering(driver: Track, regions: Int64, calls: Int64, lookups: Int64) -> int:
+    """What dynamo takes at least to enter a step's parts beyond one: each as long as the shortest (ps).
+
+    It looks for what it compiled, and checks what it was compiled for until the part is called.
+    """
+    looked = driver.end[lookups] - driver.start[lookups]
+    begin = driver.start[regions]
+    until = np.minimum(driver.end[regions], np.append(begin[1:], np.iinfo(np.int64).max))
+    first = np.append(driver.start[calls], np.iinfo(np.int64).max)[
+        np.searchsorted(driver.start[calls], begin)
+    ]
+    checked = (first - begin)[first < until]
+    return sum(int(each.min()) * (len(each) - 1) for each in (looked, checked) if len(each))
+
+
+def _backward_calls(track: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[_Calls, Int64]:
+    """An autograd thread's calls of compiled backward passes, and the time between them by step (ps)."""
     rows = _by_step(track, _rows_of(track, vocabulary, BACKWARD_MARK), steps)
-    return _Calls.of([track.end[own] - track.start[own] for own in rows])
+    lengths = [track.end[own] - track.start[own] for own in rows]
+    between = [
+        int(track.end[own].max() - track.start[own][0] - length.sum()) if len(own) else 0
+        for own, length in zip(rows, lengths, strict=True)
+    ]
+    return _Calls.of(lengths), np.array(between, np.int64)
 
 
 def _by_step(track: Track, rows: Int64, steps: Steps) -> list[Int64]:

@@ -31,9 +31,9 @@ several functions without a break. Where no function is called inside of another
 confidence is low. Dynamo's notes are of the whole process so far, not of the captured steps.
 
 There is a price where the graph breaks often and the device is this machine's CPU, whose threads' time was counted. At
-least the calls beyond one are saved, each as long as the shortest: so long a call takes whatever it does. At most one
-call is left, as long as the shortest, and nothing of what is between them. Elsewhere it is unknown what the device does
-meanwhile.
+least the calls beyond one are saved, each as long as the shortest, and what dynamo takes to enter them: so long a call
+takes whatever it does. At most one call is left of each pass, as long as the shortest, and nothing of what is between
+them. Elsewhere it is unknown what the device does meanwhile.
 
 ## References
 
@@ -70,7 +70,7 @@ SHOWN = 8
     good="Graph breaks cost little or nothing",
     bad="torch.compile cuts the step into several functions",
     of_one_host=True,
-    reads=("typical_ms", "noted_graph_breaks", "eager_dispatch", "device_at_most_ms"),
+    reads=("step_ms", "typical_ms", "noted_graph_breaks", "eager_dispatch", "device_at_most_ms"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where several compiled functions run in a step and what is between them takes enough of it."""
@@ -90,7 +90,15 @@ def check(signals: Signals) -> Outcome:
             Evidence("calls of all but the shortest, backward passes too", calls, "ms per step"),
             Evidence("what they take at least because there are several", least, "ms per step"),
         ]
-    share = (between + (calls if often else least)) / signals.typical_ms
+    most = between + least
+    if often:
+        # With few parts, what autograd adds up between their passes is most of that.
+        backward = found.between_backward_ps / PS_PER_MS
+        evidence.append(
+            Evidence("time between the first and the last backward pass of them", backward, "ms per step")
+        )
+        most = between + calls + backward
+    share = most / signals.typical_ms
     if found.compiled_regions < BREAKS_FROM or share < FAILS_FROM_SHARE:
         return passed(evidence)
     noted = signals.noted_graph_breaks
@@ -99,8 +107,9 @@ def check(signals: Signals) -> Outcome:
         for each in noted[:SHOWN]
     ]
     # What runs between the parts goes on elsewhere in the step, or becomes part of the one function: how much of it is
-    # saved is unknown. The calls are there for the breaks alone.
-    price = host_price(signals, least, between + calls) if often else None
+    # saved is unknown. The calls are there for the breaks alone. All this is of typical steps, a price of the mean one.
+    mean = signals.step_ms / signals.typical_ms
+    price = host_price(signals, least * mean, most * mean) if often else None
     return failed(
         share,
         evidence,
