@@ -51,9 +51,6 @@ TRICKS = {
         "m.form_of = str; m.for_forms = lambda pattern: pattern",
         ("many ops", "bundle"),
     ),
-    "what devices state alike is redacted once": Trick(
-        "import tpuprof.share.redact_proto as m", "m._AGAIN = m._EVENT = ''", ("bundle",)
-    ),
     "a profile is cut by a compiled walk": Trick(
         "import tpuprof.share.bundle as m", "m.cut = lambda *_: None", ("bundle",)
     ),

@@ -97,22 +97,3 @@ def test_messages_in_each_other_are_walked_to_a_depth_and_overwritten_beyond(dep
     changed = redact_xspace(data, hidden)
     assert changed == in_python(data, xplane_pb2.XSpace.DESCRIPTOR, hidden)
     assert PRIVATE.encode() not in changed
-
-
-def test_what_comes_again_is_replaced_and_counted_each_time():
-    """Devices state the same ops; their events hold numbers, and a few a text."""
-    op = xplane_pb2.XEventMetadata(
-        id=7, name=PRIVATE.encode(), stats=[xplane_pb2.XStat(str_value=PRIVATE.encode())]
-    )
-    events = [
-        xplane_pb2.XEvent(metadata_id=7, stats=[xplane_pb2.XStat(metadata_id=1, uint64_value=2**63)]),
-        xplane_pb2.XEvent(metadata_id=7, stats=[xplane_pb2.XStat(metadata_id=1, str_value=PRIVATE.encode())]),
-    ]
-    plane = xplane_pb2.XPlane(event_metadata={7: op}, lines=[xplane_pb2.XLine(events=events)])
-    data = xplane_pb2.XSpace(planes=[plane] * 3).SerializeToString()
-    redactor, by_text = Redactor(), Redactor()
-    messages = redact_proto.MessageRedaction(redactor)
-    for _ in range(2):
-        assert messages.xspace(data) == in_python(data, xplane_pb2.XSpace.DESCRIPTOR, by_text.text)
-        assert redactor.counts == by_text.counts
-    assert sum(redactor.counts.values()) == 18

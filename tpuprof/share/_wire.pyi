@@ -4,8 +4,6 @@ from typing import Any
 TEXT: int
 NESTED: int
 NUMBERS: int
-AGAIN: int
-EVENT: int
 
 class Redaction:
     def __init__(

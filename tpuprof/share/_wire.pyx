@@ -1,9 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Walks serialized protobuf messages and redacts their texts; `redact_proto` says what is replaced where.
 
-Kinds of known fields are numbers (`TEXT`, `NESTED`, `NUMBERS`) or the fields of a message as another dictionary. That
-may say under 0 that the same message comes again (`AGAIN`: each device states the ops of a program), or that it is an
-event (`EVENT`): most hold numbers alone, and there are millions.
+Kinds of known fields are numbers (`TEXT`, `NESTED`, `NUMBERS`) or the fields of a message as another dictionary.
 """
 
 from libc.stdint cimport uint64_t
@@ -15,13 +13,10 @@ cdef extern from "_fields.h" nogil:
     bint is_message "field_message"(const unsigned char *data, Py_ssize_t size)
 
 TEXT, NESTED, NUMBERS = 1, 2, 3
-AGAIN, EVENT = 1, 2
 
 cdef enum:
     MAX_DEPTH = 100
     LEAST_TEXT = 4
-    STATS = 4  # an event's field
-    ROOM = 32 << 20  # of messages that come again so many are remembered (bytes)
 
 
 cdef class Redaction:
@@ -34,18 +29,11 @@ cdef class Redaction:
     cdef dict program
     cdef dict known  # what becomes of each text that was met: bytes, or None where it stays
     cdef dict again  # how often each that is replaced was met, without the first time
-    cdef dict whole  # what becomes of each message that comes again, and the texts in it that are replaced
-    cdef dict whole_again  # how often each of those was met, without the first time
-    cdef set new_whole
-    cdef list replaced  # in the message that is walked now and may come again
-    cdef Py_ssize_t room
     cdef dict new  # texts of this message that were not met before, in order; None while texts are replaced
 
     def __init__(self, texts, is_program, dict program):
         self.texts, self.is_program, self.program = texts, is_program, program
         self.known, self.again = {}, {}
-        self.whole, self.whole_again, self.new_whole = {}, {}, set()
-        self.room = ROOM
 
     def message(self, bytes data, dict known):
         """The message with its texts redacted, `data` itself where nothing is replaced."""
@@ -63,10 +51,6 @@ cdef class Redaction:
 
     def met_again(self):
         """How often each text that is replaced was met since this was last called, beside the first time."""
-        for message, times in self.whole_again.items():
-            for value in self.whole[message][1]:
-                self.again[value] = self.again.get(value, 0) + times
-        self.whole_again = {}
         found, self.again = self.again, {}
         return found
 
@@ -111,33 +95,7 @@ cdef class Redaction:
             if has_first_field(data, size) and self.is_program(data[:size]):
                 return self._message(data, size, self.program, depth)
             return self._unknown(data, size, depth)
-        mark = (<dict>kind).get(0)
-        if mark is EVENT and depth < MAX_DEPTH and holds_numbers(data, size, True):
-            return None
-        if mark is AGAIN:
-            return self._again(data, size, kind, depth)
         return self._message(data, size, kind, depth)
-
-    cdef object _again(self, const unsigned char* data, Py_ssize_t size, dict kind, int depth):
-        """A message that may have been met before: it stands at the same depth everywhere."""
-        cdef bytes value = data[:size]
-        if self.new is not None:
-            if value not in self.new_whole:
-                if size <= self.room:
-                    self.room -= size
-                    self.new_whole.add(value)
-                self._message(data, size, kind, depth)
-            return None
-        found = self.whole.get(value)
-        if found is not None:
-            self.whole_again[value] = self.whole_again.get(value, 0) + 1
-            return found[0]
-        self.replaced = []
-        changed = self._message(data, size, kind, depth)
-        if value in self.new_whole:
-            self.whole[value] = changed, self.replaced
-        self.replaced = None
-        return changed
 
     cdef object _unknown(self, const unsigned char* data, Py_ssize_t size, int depth):
         cdef bint printable = True
@@ -181,28 +139,11 @@ cdef class Redaction:
         changed = self.known[value]
         if changed is not None:
             self.again[value] = self.again.get(value, 0) + 1
-            if self.replaced is not None:
-                self.replaced.append(value)
         return changed
 
 
 cdef inline bint may_be_text(unsigned char byte) noexcept nogil:
     return byte != 0x7F and (byte >= 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D)
-
-
-cdef bint holds_numbers(const unsigned char* data, Py_ssize_t size, bint is_event) noexcept nogil:
-    """Whether an event, or a stat of one, holds numbers alone."""
-    cdef Py_ssize_t at = 0
-    cdef uint64_t key, value
-    while at < size:
-        at = field_read(data, at, size, &key, &value)
-        if at < 0:
-            return False
-        if key & 7 == BYTES:
-            if not is_event or key >> 3 != STATS or not holds_numbers(data + at, <Py_ssize_t>value, False):
-                return False
-            at += <Py_ssize_t>value
-    return True
 
 
 cdef bint has_first_field(const unsigned char* data, Py_ssize_t size) noexcept nogil:

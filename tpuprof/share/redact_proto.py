@@ -20,8 +20,6 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_FIELD = 4096
 # Messages inside each other beyond this are opaque bytes, as for protobuf's own parsers.
 _MAX_DEPTH = 100
-# What each device states of the same ops, and what there are millions of: see `_wire.pyx`.
-_AGAIN, _EVENT = "tpuprof.decode.XPlane.EventMetadataEntry", "tpuprof.decode.XEvent"
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
 Text = Callable[[str], str]
@@ -74,7 +72,6 @@ class MessageRedaction:
     def _native(self) -> Any:
         try:
             from tpuprof.share import _wire
-            from tpuprof.share._wire import AGAIN  # noqa: F401  # a build of an older version has none
         except ImportError:  # not built, or for another Python or machine
             return None
         from tpuprof.decode import hlo_pb2
@@ -94,10 +91,8 @@ def _table(descriptor: Any, tables: dict[str, dict[int, Any]]) -> dict[int, Any]
 
     if descriptor.full_name in tables:
         return tables[descriptor.full_name]
-    marks = {_AGAIN: _wire.AGAIN, _EVENT: _wire.EVENT}
-    mark = marks.get(descriptor.full_name)
     # Known before its fields are: a message may hold its own kind.
-    table = tables[descriptor.full_name] = {} if mark is None else {0: mark}
+    table = tables[descriptor.full_name] = {}
     for known in descriptor.fields:
         if known.message_type is not None:
             table[known.number] = _table(known.message_type, tables)
