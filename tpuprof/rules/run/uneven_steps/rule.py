@@ -18,8 +18,9 @@ and every other host with it.
 
 The slow steps, how long each took, and what grew in them; the line of that (of the checkpoint, the read, the sleep)
 where samples show it. Where the trace does not name a cause, the rule passes and shows the steps: a busy machine,
-batches that arrive in bursts and a host that runs ahead of its device look the same. It passes, too, where samples see
-the host do the same in the other steps, while the device works: then the work is no larger in the slow steps.
+batches that arrive in bursts and a host that runs ahead of its device look the same. So does one slow step alone with a
+copy, a read or a wait of less than 10 ms. It passes, too, where samples see the host do the same in the other steps,
+while the device works: then the work is no larger in the slow steps.
 
 ## How to fix
 
@@ -74,6 +75,7 @@ from tpuprof.rules.thresholds import (
     UNEVEN_CAUSE_FROM_SHARE,
     UNEVEN_FROM_SHARE,
     UNEVEN_MIN_STEPS,
+    UNEVEN_ONCE_FROM_MS,
     UNEVEN_RECURS_FROM,
 )
 from tpuprof.signals import Signals
@@ -123,9 +125,7 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence)
     cause, of_cause = _costliest(_causes(rows, even, slow, excess), excess)
     share = sum(excess[of_cause].tolist()) / wall
-    sampled = cause.startswith(part.HOST_PREFIX)
-    accident = sampled and sum(excess[of_cause].tolist()) < SAMPLED_FROM_MS
-    if share < UNEVEN_FROM_SHARE or accident:
+    if share < UNEVEN_FROM_SHARE or _is_accident(cause, sum(excess[of_cause].tolist()), len(of_cause)):
         return passed(
             evidence,
             title=f"{_what(len(slow), len(rows))}; no recurring cause was seen",
@@ -151,6 +151,13 @@ def check(signals: Signals) -> Outcome:
         confidence="medium" if recurs else "low",
         cases=frozenset({_CASES.get(cause, "work")}),
     )
+
+
+def _is_accident(cause: str, excess_ms: float, steps: int) -> bool:
+    """Whether so much more time in so many steps may be chance: a sample or two, or one call on a busy machine."""
+    if cause.startswith(part.HOST_PREFIX):
+        return excess_ms < SAMPLED_FROM_MS
+    return cause in _NAMED and steps < UNEVEN_RECURS_FROM and excess_ms < UNEVEN_ONCE_FROM_MS
 
 
 def _even_so(signals: Signals, cause: str, excess: Float64, of_cause: list[int]) -> str:
