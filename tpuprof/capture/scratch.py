@@ -15,13 +15,13 @@ _places: list[str] = []
 
 
 def put_into(folder: str) -> None:
-    """Make new folders in this one, as long as it is there."""
+    """Make new folders in this one, as long as it is there and may be written."""
     _places[:] = [folder]
 
 
 def new_scratch() -> Path:
     """A new folder."""
-    there = next((place for place in _places if os.path.isdir(place)), None)
+    there = next((place for place in _places if os.access(place, os.W_OK | os.X_OK)), None)
     return Path(tempfile.mkdtemp(prefix="tpuprof-", dir=there))
 
 
