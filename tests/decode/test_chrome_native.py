@@ -41,6 +41,26 @@ USUAL = [
     [OP, {**OP, "name": "fusion.2"}, {**OP, "args": {**ARGS, "long_name": "%g"}}, {**OP, "args": 3}, DEVICE],
     [{}, None, 5, "x", [1], {"ph": "X"}, {**OP, "ts": "soon"}, {**OP, "dur": None}, {**OP, "pid": None}, OP],
     [{**OP, "ts": 1e300}, {**OP, "ts": -1.5}, {**OP, "ts": 123456789012.123456}, {**OP, "ts": 2**70}],
+    # Times that a tool writes as text.
+    [
+        {**OP, "ts": ts, "dur": dur}
+        for ts in (
+            "1.25",
+            "-3",
+            "2e3",
+            "7.",
+            "123456789012.123456",
+            "1" * 70,
+            "1e400",
+            "",
+            "+1",
+            ".5",
+            "0x1F",
+            "1e",
+            "1 ",
+        )
+        for dur in ("0.000001", 5, "x")
+    ],
     [{**OP, "name": "\u00e9\u4e16"}, {**OP, "name": ""}, {"ph": "X", "pid": 1, "ts": 0}],
     [{"ph": "B", "pid": 1, "ts": 0}, {**OP, "ph": "XX"}, {**OP, "ph": 1}, OP],
 ]
@@ -52,6 +72,7 @@ UNUSUAL = [
     b'{"traceEvents": [], "traceEvents": [1]}',
     b'{"traceEvents": [{"p\\u0068": "X", "pid": 1, "ts": 1}]}',
     b'{"traceEvents": [{"ph": "X", "pid": 1, "ts": 1, "name": 5}]}',
+    b'{"traceEvents": [{"ph": "X", "pid": 1, "ts": "\\u0031"}]}',
     b'{"traceEvents": 5}',
     b'{"other": []}',
     b"",
@@ -98,6 +119,27 @@ def test_gives_what_the_json_library_gives(events, ascii_only, indent):
         found = chrome_native.parse(data, "x")
         assert found is not None
         assert shown(found) == shown(chrome_trace.parse(data, "x"))
+
+
+def test_times_that_are_texts_are_times():
+    """Perfetto takes them, too: all events of such a file were left out."""
+    texts = [DEVICE, THREAD, {**OP, "ts": "1.25", "dur": "2.5"}]
+    (plane,) = chrome_native.parse(json.dumps(texts).encode(), "x").planes
+    assert (plane.lines[0].offset_ps.tolist(), plane.lines[0].duration_ps.tolist()) == (
+        [1_250_000],
+        [2_500_000],
+    )
+
+
+def test_so_they_are_in_traces_of_gpus():
+    kernel = {**OP, "ts": "5.5", "dur": "2.5", "cat": "kernel", "args": {"stream": 7, "device": 0}}
+    document = {"schemaVersion": 1, "deviceProperties": [], "traceEvents": [kernel, {**kernel, "ts": 9}]}
+    (line,) = (
+        line
+        for plane in chrome_trace.parse(json.dumps(document).encode(), "x").planes
+        for line in plane.lines
+    )
+    assert line.offset_ps.tolist() == [0, 3_500_000]
 
 
 @pytest.mark.parametrize("data", UNUSUAL)

@@ -17,8 +17,9 @@ from tpuprof.decode import hlo_pb2, xplane_pb2
 from tpuprof.report.load import read_report
 from tpuprof.report.saved import is_saved_report
 from tpuprof.share.bundle import CUT_RUN, write_bundle
+from tpuprof.share.chrome_bundle import cut_down
 from tpuprof.share.redact import Redactor
-from tpuprof.share.trim import STEPS_KEPT, representative
+from tpuprof.share.trim import STEPS_KEPT, Window, representative
 
 needs_xprof = pytest.mark.skipif(importlib.util.find_spec("xprof") is None, reason="xprof is not installed")
 
@@ -225,3 +226,10 @@ def test_notes_of_a_run_that_cannot_be_read_are_left_out(samples, tmp_path, text
     assert "run.json cannot be read and was left out" in notes
     assert not (folder / "run" / "tpuprof" / "run.json").exists()
     assert analyze_run(folder / "run").steps.count > 0
+
+
+@pytest.mark.parametrize("kind", [float, str])
+def test_events_whose_times_are_texts_stay_in_a_chrome_trace(kind):
+    events = [{"ph": "X", "ts": kind(at), "dur": kind(1.0), "name": "a"} for at in (0.0, 5.0, 50.0)]
+    window = Window("h", [0], 4_000, 10_000)
+    assert cut_down({"traceEvents": events}, window, str)["traceEvents"] == [events[1]]

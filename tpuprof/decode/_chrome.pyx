@@ -117,6 +117,20 @@ cdef bint _number(At at, At end, double *value) noexcept nogil:
     return stop == text + (end - at)
 
 
+cdef int _time(At at, At end, double *value) noexcept nogil:
+    """Reads a decimal number, in quotes or not, as some tools write times: 1, 0 where text in quotes is none, else -1."""
+    cdef At each = at + 1
+    if at[0] != 34:
+        return 1 if _number(at, end, value) else -1
+    while each < end - 1:
+        if each[0] == 92:  # what an escape stands for is the JSON library's to say
+            return -1
+        if not (48 <= each[0] <= 57 or each[0] in (43, 45, 46, 69, 101)):
+            return 0
+        each += 1
+    return _number(at + 1, end - 1, value)
+
+
 cdef bint _whole(At at, At end, int64_t *value) noexcept nogil:
     """Whether the text, in quotes or not, is a whole number of 64 bits, as profilers write numbers; its value."""
     cdef uint64_t found = 0
@@ -361,15 +375,19 @@ cdef class Walk:
         cdef Event row
         cdef Event *more
         cdef int64_t nth
+        cdef int known
         row.dur = 0.0
         row.tid = row.name = row.long_name = -1
         row.args_begin = row.args_end = 0
-        if ts[0] in (34, 91, 123, 110) or pid[0] in (91, 123, 110):
+        if ts[0] in (91, 123, 110) or pid[0] in (91, 123, 110):
             return 0
-        if dur != NULL and dur[0] in (34, 91, 123, 110):
+        if dur != NULL and dur[0] in (91, 123, 110):
             return 0
-        if not _number(ts, ts_end, &row.ts) or (dur != NULL and not _number(dur, dur_end, &row.dur)):
-            return -1
+        known = _time(ts, ts_end, &row.ts)
+        if known == 1 and dur != NULL:
+            known = _time(dur, dur_end, &row.dur)
+        if known != 1:
+            return known
         if not self.is_name(pid, pid_end) or (tid != NULL and tid[0] != 110 and not self.is_name(tid, tid_end)):
             return -1
         row.pid = self.pids.code(pid, pid_end - pid)

@@ -8,6 +8,7 @@ it at about a million events and says nothing when it drops some; nothing here d
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -23,6 +24,9 @@ from tpuprof.units import PS_PER_US
 # The exporter stops at this many events (openxla/xprof's trace viewer limit), so a file at it is truncated.
 EXPORT_EVENT_CAP = 1_000_000
 _LONG_NAME = "long_name"
+# A time that a tool writes as text, of at most so many characters.
+_NUMBER = re.compile(r"-?[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
+_NUMBER_BELOW = 64
 # What may number a process or a thread.
 _ID = (int, float, str, type(None))
 
@@ -49,7 +53,7 @@ def parse(data: bytes | bytearray, source: str) -> Trace:
             "Give an .xplane.pb or the profiler's .trace.json.gz.",
         )
     process, thread = names_of(events)
-    spans = [event for event in events if _is_span(event)]
+    spans = [_with_times(event) for event in events if _is_span(event)]
     by_torch = is_kineto(document, events)
     if by_torch:
         spans, process, streams = normalised(spans)
@@ -96,11 +100,25 @@ def _is_span(event: Any) -> bool:
     return (
         isinstance(event, dict)
         and event.get("ph") == "X"
-        and isinstance(event.get("ts"), (int, float))
-        and isinstance(event.get("dur", 0), (int, float))
+        and time_of(event.get("ts")) is not None
+        and time_of(event.get("dur", 0)) is not None
         and isinstance(event.get("pid"), (int, str))
         and isinstance(event.get("tid", 0), (int, str, type(None)))
     )
+
+
+def time_of(value: Any) -> float | None:
+    """A time (us) as a number, also where a tool writes it as text; None where it is none."""
+    if isinstance(value, str):
+        return float(value) if len(value) < _NUMBER_BELOW and _NUMBER.fullmatch(value) else None
+    return value if isinstance(value, (int, float)) else None
+
+
+def _with_times(event: dict[str, Any]) -> dict[str, Any]:
+    """The event with its times as numbers."""
+    if isinstance(event["ts"], str) or isinstance(event.get("dur"), str):
+        return {**event, "ts": time_of(event["ts"]), "dur": time_of(event.get("dur", 0))}
+    return event
 
 
 def _plane(index: int, name: str, lines: dict[Any, list[dict[str, Any]]], threads: dict[Any, str]) -> Plane:

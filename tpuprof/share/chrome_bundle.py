@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.decode.chrome_trace import time_of
 from tpuprof.units import NS_PER_US
 
 if TYPE_CHECKING:
@@ -34,11 +35,10 @@ def cut_down(document: Any, window: Window | None, text: Callable[[str], str]) -
 def _belongs(event: Any, window: Window) -> bool:
     if not isinstance(event, dict) or event.get("ph") == _NAMES:
         return isinstance(event, dict)
-    if not isinstance(event.get("ts"), int | float):
+    begin, length = time_of(event.get("ts")), time_of(event.get("dur"))
+    if begin is None:
         return False
-    length = event.get("dur")
-    begin = float(event["ts"])
-    end = begin + (float(length) if isinstance(length, int | float) else 0.0)
+    end = begin + (length or 0.0)
     return begin < window.end_ns / NS_PER_US and end > window.start_ns / NS_PER_US
 
 
