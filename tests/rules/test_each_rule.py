@@ -805,3 +805,10 @@ def test_which_programs_are_one_op():
     ]
     assert given(report={"ops": ops}).one_op_programs_share == pytest.approx(0.5)
     assert given(report={"ops": []}).one_op_programs_share == 0
+
+
+def test_graph_breaks_never_cost_more_than_the_step():
+    """Passes on two threads may overlap."""
+    facts = dispatched(compiled_regions=5.0, graph_breaks=4.0, **parts_of(0.9, 0.9))
+    outcome = outcome_of(find_rule("graph-breaks"), given(**facts))
+    assert outcome.share == 1.0 and "takes 100 % of the step" in outcome.title

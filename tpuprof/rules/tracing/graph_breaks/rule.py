@@ -77,27 +77,9 @@ def check(signals: Signals) -> Outcome:
     found = signals.eager_dispatch
     if found is None or not found.compiled_regions:
         return not_applicable("no function of torch.compile ran")
-    between = found.between_ps / PS_PER_MS
-    evidence = [
-        Evidence("different functions of torch.compile called", found.compiled_regions, "per step"),
-        Evidence("of them, called inside of another: graph breaks", found.graph_breaks, "per step"),
-        Evidence("time between the first and the last of them", between, "ms per step"),
-    ]
     often = found.graph_breaks >= CALLS_COUNT_FROM
-    calls, least = _calls(found)
-    if found.graph_breaks:
-        evidence += [
-            Evidence("calls of all but the shortest, backward passes too", calls, "ms per step"),
-            Evidence("what they take at least because there are several", least, "ms per step"),
-        ]
-    most = between + least
-    if often:
-        # With few parts, what autograd adds up between their passes is most of that.
-        backward = found.between_backward_ps / PS_PER_MS
-        evidence.append(
-            Evidence("time between the first and the last backward pass of them", backward, "ms per step")
-        )
-        most = between + calls + backward
+    least, most, evidence = _costs(found, often=often)
+    most = min(most, signals.typical_ms)
     share = most / signals.typical_ms
     if found.compiled_regions < BREAKS_FROM or share < FAILS_FROM_SHARE:
         return passed(evidence)
@@ -118,6 +100,30 @@ def check(signals: Signals) -> Outcome:
         reason="" if price else "it cannot be priced: what one function would take is unknown",
         confidence="medium" if found.graph_breaks or noted else "low",
     )
+
+
+def _costs(found: EagerDispatch, *, often: bool) -> tuple[float, float, list[Evidence]]:
+    """What breaks cost at least and at most (ms per typical step), and what says so."""
+    between = found.between_ps / PS_PER_MS
+    calls, least = _calls(found)
+    evidence = [
+        Evidence("different functions of torch.compile called", found.compiled_regions, "per step"),
+        Evidence("of them, called inside of another: graph breaks", found.graph_breaks, "per step"),
+        Evidence("time between the first and the last of them", between, "ms per step"),
+    ]
+    if found.graph_breaks:
+        evidence += [
+            Evidence("calls of all but the shortest, backward passes too", calls, "ms per step"),
+            Evidence("what they take at least because there are several", least, "ms per step"),
+        ]
+    if not often:
+        return least, between + least, evidence
+    # With few parts, what autograd adds up between their passes is most of that.
+    backward = found.between_backward_ps / PS_PER_MS
+    evidence.append(
+        Evidence("time between the first and the last backward pass of them", backward, "ms per step")
+    )
+    return least, between + calls + backward, evidence
 
 
 def _calls(found: EagerDispatch) -> tuple[float, float]:
