@@ -152,15 +152,19 @@ def test_a_cell_of_a_notebook_without_a_file_is_the_users():
     ],
 )
 def test_a_program_that_is_an_installed_package_has_a_line_too(paths, found):
-    call = seen
+    places, _ = called_through(paths, seen)
+    source = describe([place for place in places if place[0].co_filename != __file__])["source"]
+    assert source.rpartition(":")[0].removeprefix("/v/site-packages/") == found
+
+
+def called_through(paths, call):
+    """What a call gives that functions of these files make, the last of them."""
     for path in reversed(paths):
         names = {}
         exec(compile("def f(call): return call()", path, "exec"), names)
         call = functools.partial(names["f"], call)
     with ThreadPoolExecutor(1) as pool:  # a thread of its own: the test's file is no package's
-        places, _ = pool.submit(call).result()
-    source = describe([place for place in places if place[0].co_filename != __file__])["source"]
-    assert source.rpartition(":")[0].removeprefix("/v/site-packages/") == found
+        return pool.submit(call).result()
 
 
 def ran(text, **names):
@@ -207,14 +211,7 @@ def test_a_function_that_was_made_of_a_text_is_a_call_like_others():
     ],
 )
 def test_the_users_line_is_that_of_the_innermost_frame_which_is_neither_pythons_nor_a_packages(paths, found):
-    call = user_line
-    for path in reversed(paths):
-        names = {}
-        exec(compile("def f(call): return call()", path, "exec"), names)
-        call = functools.partial(names["f"], call)
-    with ThreadPoolExecutor(1) as pool:  # a thread of its own: the test's file is no package's
-        line = pool.submit(call).result()
-    assert line.rpartition(":")[0] == found
+    assert called_through(paths, user_line).rpartition(":")[0] == found
 
 
 def test_what_a_stat_cannot_carry_comes_back_whole():

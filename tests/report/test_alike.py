@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.report.test_signs import AFTER, BEFORE, _without_assertions
+from tests.report.test_signs import texts_with
 from tpuprof.share import redact, repositories, sensitive, token_forms
 from tpuprof.share.alike import for_forms, form_of
 from tpuprof.share.redact import Redactor
@@ -76,13 +76,8 @@ def _inside(argument):
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_is_found_is_found_in_the_form(pattern, data):
-    bare = re.compile(_without_assertions(pattern.pattern), pattern.flags & ~re.UNICODE | re.ASCII)
-    value = data.draw(st.from_regex(bare, fullmatch=True))
-    for before in BEFORE:
-        for after in AFTER:
-            text = f"{before}{value}{after}"
-            if pattern.search(text):
-                assert for_forms(pattern).search(form_of(text)), text
+    for text in texts_with(pattern, data):
+        assert for_forms(pattern).search(form_of(text)), text
 
 
 def test_a_learned_name_with_digits_is_found_among_names_of_its_form():

@@ -25,14 +25,20 @@ AFTER = ("", " ", "/x", "@h", ":/x", ".iam.gserviceaccount.com", ":x", ".s3.amaz
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_matches_has_a_sign(pattern, data):
-    """Texts are made from the pattern without what it asserts around itself, and put where that may hold."""
+    for text in texts_with(pattern, data):
+        if text.isascii():
+            assert may_match(SIGNS[pattern], in_lower_case(text)), text
+
+
+def texts_with(pattern, data):
+    """Texts in which the pattern finds something.
+
+    They are made from the pattern without what it asserts around itself, and put where that may hold.
+    """
     bare = re.compile(_without_assertions(pattern.pattern), pattern.flags & ~re.UNICODE | re.ASCII)
     value = data.draw(st.from_regex(bare, fullmatch=True))
-    for before in BEFORE:
-        for after in AFTER:
-            text = f"{before}{value}{after}"
-            if text.isascii() and pattern.search(text):
-                assert may_match(SIGNS[pattern], in_lower_case(text)), text
+    texts = (f"{before}{value}{after}" for before in BEFORE for after in AFTER)
+    return [text for text in texts if pattern.search(text)]
 
 
 def _without_assertions(pattern):

@@ -6,7 +6,6 @@ killed before (for its memory, or by a scheduler) would leave nothing, and nobod
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -60,7 +59,7 @@ def tell_end(run: Path, name: str, how: str) -> None:
                 continue
             told = f"{how}: what it did after the recording is unknown"
             info["warnings"] = [told if each == UNENDED else each for each in notes]
-            path.write_text(json.dumps(info, indent=1), "utf-8")
+            run_writer.rewrite_run_info(path, info)
         except (OSError, ValueError, KeyError, AttributeError) as error:
             pass_on(error)  # then the older note stays
 

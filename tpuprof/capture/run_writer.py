@@ -135,14 +135,24 @@ def write_run_info(run: Path, info: dict[str, Any]) -> Path:
     """Write run.json; of several processes one does, the others write `run.<host>.<process id>.json` beside it."""
     path = run / RUN_INFO
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
-    scratch.write_text(json.dumps(info, indent=1, default=str), "utf-8")
+    scratch = _scratch_info(path, info)
     if info.get("rank") or not _is_first(run, str((info.get("capture") or {}).get("name")), scratch):
         path = _free_info(path.parent, info.get("host"))
     scratch.replace(path)
     # A rename between two names of one file does nothing.
     scratch.unlink(missing_ok=True)
     return path
+
+
+def rewrite_run_info(path: Path, info: dict[str, Any]) -> None:
+    """Write one of these files again; nobody sees a half of it. Raises `OSError`."""
+    _scratch_info(path, info).replace(path)
+
+
+def _scratch_info(path: Path, info: dict[str, Any]) -> Path:
+    scratch = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
+    scratch.write_text(json.dumps(info, indent=1, default=str), "utf-8")
+    return scratch
 
 
 def _is_first(run: Path, name: str, scratch: Path) -> bool:

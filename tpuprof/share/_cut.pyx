@@ -14,6 +14,7 @@ cdef extern from "_fields.h" nogil:
         FIELD_VARINT
     Py_ssize_t field_varint(const unsigned char *data, Py_ssize_t at, Py_ssize_t size, uint64_t *value)
     Py_ssize_t field_read(const unsigned char *data, Py_ssize_t at, Py_ssize_t size, uint64_t *key, uint64_t *value)
+    int field_put_varint(unsigned char *found, uint64_t value)
     bint field_message(const unsigned char *data, Py_ssize_t size)
 
 # Fields by their number and kind, in the order of `decode/xplane.proto`.
@@ -85,7 +86,7 @@ def kept_entries(const unsigned char[::1] data not None, list spans, set names, 
     for (begin, end), own in zip(spans, keys):
         if own in names:
             head[0] = tag
-            append(found, head, 1 + varint(head + 1, end - begin))
+            append(found, head, 1 + field_put_varint(head + 1, end - begin))
             append(found, _base(data, begin, end) + begin, end - begin)
     return found
 
@@ -176,14 +177,3 @@ cdef int append(bytearray found, const unsigned char *data, Py_ssize_t size) exc
         PyByteArray_Resize(found, before + size)
         memcpy(PyByteArray_AS_STRING(found) + before, data, size)
     return 0
-
-
-cdef int varint(unsigned char *found, uint64_t value) noexcept nogil:
-    """Write a number; how many bytes it takes."""
-    cdef int size = 0
-    while value > 0x7F:
-        found[size] = <unsigned char>(value & 0x7F | 0x80)
-        value >>= 7
-        size += 1
-    found[size] = <unsigned char>value
-    return size + 1

@@ -25,6 +25,14 @@ static inline ptrdiff_t field_varint(const unsigned char *data, ptrdiff_t at, pt
     return -1;
 }
 
+/* Write a varint; how many bytes it takes, ten at most. */
+static inline int field_put_varint(unsigned char *found, uint64_t value) {
+    int size = 0;
+    for (; value > 0x7F; value >>= 7) found[size++] = (unsigned char)(value & 0x7F) | 0x80;
+    found[size++] = (unsigned char)value;
+    return size;
+}
+
 /* Read a field: its key, and its number or, of bytes, their length. The position after it, or of the bytes before
    them; -1 where it is none, or does not end. */
 static inline ptrdiff_t field_read(const unsigned char *data, ptrdiff_t at, ptrdiff_t size, uint64_t *key,

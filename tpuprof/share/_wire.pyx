@@ -10,6 +10,7 @@ cdef extern from "_fields.h" nogil:
     enum:
         BYTES "FIELD_BYTES"
     Py_ssize_t field_read(const unsigned char *data, Py_ssize_t at, Py_ssize_t size, uint64_t *key, uint64_t *value)
+    int field_put_varint(unsigned char *found, uint64_t value)
     bint is_message "field_message"(const unsigned char *data, Py_ssize_t size)
 
 TEXT, NESTED, NUMBERS = 1, 2, 3
@@ -163,10 +164,4 @@ cdef bint has_first_field(const unsigned char* data, Py_ssize_t size) noexcept n
 
 cdef bytes varint(uint64_t value):
     cdef unsigned char[10] out
-    cdef int size = 0
-    while value > 0x7F:
-        out[size] = <unsigned char>(value & 0x7F | 0x80)
-        value >>= 7
-        size += 1
-    out[size] = <unsigned char>value
-    return out[:size + 1]
+    return out[:field_put_varint(out, value)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.steps.programs import time_of
-from tpuprof.model.steps.table import spans_of
+from tpuprof.model.steps.whole_capture import spans_of
 from tpuprof.records import record
 from tpuprof.units import counted, format_ms, ps_to_ms
 

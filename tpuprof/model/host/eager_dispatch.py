@@ -239,8 +239,7 @@ def _compiled(driver: Track, regions: Int64, calls: Int64) -> Spans:
 
 
 def _rows_of(driver: Track, vocabulary: Vocabulary, named: str) -> Int64:
-    names = next((each for key, each in vocabulary.named_events if key == named), None)
-    wanted = names.rows(driver.plane.events.names) if names is not None else np.empty(0, np.int64)
+    wanted = vocabulary.named(named).rows(driver.plane.events.names)
     # Of an event that two profilers wrote, one inside the other, the outer one counts.
     found = [driver.outermost(np.flatnonzero(driver.name_row == name)) for name in wanted]
     return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)

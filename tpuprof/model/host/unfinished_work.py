@@ -78,9 +78,7 @@ def work_is_elsewhere(
 
 
 def _named(driver: Track, vocabulary: Vocabulary) -> Spans:
-    names = next((each for key, each in vocabulary.named_events if key == NUMBER_READ), None)
-    rows = names.rows(driver.plane.events.names) if names is not None else np.empty(0, np.int64)
-    chosen = np.isin(driver.name_row, rows)
+    chosen = np.isin(driver.name_row, vocabulary.named(NUMBER_READ).rows(driver.plane.events.names))
     return union(driver.start[chosen], driver.end[chosen])
 
 

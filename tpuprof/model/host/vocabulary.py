@@ -90,6 +90,9 @@ class NameSet:
         return np.array(found, np.int64)
 
 
+_NONE = NameSet.of(())
+
+
 @record(frozen=True)
 class Vocabulary:
     """The host events of one framework. `residual` is the activity of unexplained training-thread time.
@@ -133,6 +136,10 @@ class Vocabulary:
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
     # What names were found to stand for: the threads of a host share their names, and hosts do.
     _found: dict[str, Activity] = field(repr=False, compare=False, default_factory=dict)
+
+    def named(self, event: str) -> NameSet:
+        """The names of an event of `named_events`; none where the framework has no such event."""
+        return next((names for key, names in self.named_events if key == event), _NONE)
 
     def activity(self, name: str) -> Activity:
         """What an event of that name stands for; UNKNOWN where the vocabulary does not list it."""

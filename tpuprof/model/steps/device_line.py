@@ -13,12 +13,11 @@ from tpuprof.model.steps.table import (
     HIGH,
     Steps,
     StepSource,
-    Times,
     begun_whole,
-    over_the_capture,
     tiled,
     whole_steps,
 )
+from tpuprof.model.steps.whole_capture import Times, over_the_capture
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS, counted, format_ms
 

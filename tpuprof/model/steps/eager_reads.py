@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpuprof.model.host.event_times import COMPILED_REGION
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps.cuts import UNKNOWN, Cuts
@@ -21,7 +22,6 @@ from tpuprof.model.timeline import Track
 # Where torch.compile made the model, a read ends no step if it was not called since the read before and fewer ops than
 # this were (ops): a loop that reads each number of a batch has a slice before each. As many as make ops run one by one.
 FEW_OPS = 8
-COMPILED_REGION = "compiled_region"
 _OTHERS = "Reads before which no compiled function was called, and few ops, belong to the step after them"
 _SEVERAL = "The ops between two reads repeat themselves, so that several steps may lie between them"
 
@@ -63,10 +63,8 @@ def eager_read_steps(driver: Track, vocabulary: Vocabulary) -> Steps | None:
 
 def _ends_step(driver: Track, vocabulary: Vocabulary, begins: Int64, ends: Int64, ops: Int64) -> Bool:
     """Which reads end steps, by the compiled functions that are called before them; all where hardly any is called."""
-    names = next((each for key, each in vocabulary.named_events if key == COMPILED_REGION), None)
-    if names is None:
-        return np.ones(len(begins), np.bool_)
-    calls = driver.start[_outermost(driver, names.rows(driver.plane.events.names))]
+    rows = vocabulary.named(COMPILED_REGION).rows(driver.plane.events.names)
+    calls = driver.start[_outermost(driver, rows)]
     before = np.searchsorted(calls, np.append(np.iinfo(np.int64).min, ends[:-1]))
     called = np.searchsorted(calls, begins) > before
     enough = int(called.sum()) >= MIN_REPEATS

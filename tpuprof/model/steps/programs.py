@@ -19,12 +19,11 @@ from tpuprof.model.steps.table import (
     MEDIUM,
     Steps,
     StepSource,
-    Times,
     begun_whole,
-    over_the_capture,
     whole_steps,
 )
 from tpuprof.model.steps.training_calls import Calls, function_of_program
+from tpuprof.model.steps.whole_capture import Times, over_the_capture
 from tpuprof.units import format_share
 
 # Share of device time below which a program is left out when the full sequence does not repeat: small eager ops come
