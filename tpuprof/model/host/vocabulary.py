@@ -72,7 +72,9 @@ class NameSet:
 
     def matches(self, name: str) -> bool:
         """Whether a name is in the set."""
-        return name in self.exact or name.startswith(self.prefixes) or self._around(name)
+        found = name in self.exact or name.startswith(self.prefixes)
+        # Profiles hold ten thousands of names, and some eighty sets are asked for: most have no such patterns.
+        return found or (bool(self.around or self.inside) and self._around(name))
 
     def _around(self, name: str) -> bool:
         return any(name.startswith(head) and name.endswith(tail) for head, tail in self.around) or any(
@@ -81,13 +83,7 @@ class NameSet:
 
     def rows(self, names: Sequence[str]) -> Int64:
         """Indices of the names that match."""
-        exact, prefixes = self.exact, self.prefixes
-        # Profiles hold ten thousands of names, and some eighty sets are asked for: mostly there is nothing more to ask.
-        if not self.around and not self.inside:
-            found = [i for i, name in enumerate(names) if name in exact or name.startswith(prefixes)]
-        else:
-            found = [i for i, name in enumerate(names) if self.matches(name)]
-        return np.array(found, np.int64)
+        return np.array([i for i, name in enumerate(names) if self.matches(name)], np.int64)
 
 
 _NONE = NameSet.of(())
