@@ -23,8 +23,9 @@ from tpuprof_dashboard.store import Loading, Store
 from tpuprof_dashboard.timeline_view import MAX_BARS, Window, around, chosen_lanes, clamp, draw
 
 from tpuprof.render.flame import icicle
+from tpuprof.report.memory import MemoryMoment
 from tpuprof.report.schema import OpRow
-from tpuprof.report.sections import HostStackRow, MemoryMoment
+from tpuprof.report.sections import HostStackRow
 
 
 def report_of(trace, tmp_path):

@@ -99,6 +99,8 @@ PROGRAMS = {
     "adam": (adam, (WEIGHT, WEIGHT, BATCH), ()),
     "adam, moment in place": (adam, (WEIGHT, WEIGHT, BATCH), (1,)),
     "write a row": (write_row, (WEIGHT, jnp.ones((1, 128))), ()),
+    "write a row in place": (write_row, (WEIGHT, jnp.ones((1, 128))), (0,)),
+    "other order": (lambda weight: (weight.T + 1).T.copy(), (WEIGHT,), ()),
     "loop": (loop, (WEIGHT, BATCH), ()),
     "concatenate": (lambda batch: jnp.concatenate([batch, batch]), (BATCH,), ()),
     "one batch": (micro_batches, ([SQUARE, SQUARE], PARTS[0]), ()),

@@ -9,7 +9,7 @@ import pytest
 
 from tpuprof.decode import hlo_pb2
 from tpuprof.model.device.accumulation import batches_in_one_program
-from tpuprof.model.device.donation import undonated
+from tpuprof.model.device.donation import Undonated, undonated
 
 PROGRAMS = Path(__file__).with_name("donation_programs.py")
 # Of a weight of 64 x 128 numbers in float32.
@@ -48,7 +48,19 @@ def program(tmp_path_factory):
     ],
 )
 def test_what_replaces_an_input(program, name, lost):
-    assert undonated(program(name)) == lost
+    assert undonated(program(name)).bytes == lost
+
+
+@pytest.mark.parametrize(
+    ("name", "copies"),
+    [("write a row", 1), ("write a row in place", 0), ("update", 0), ("adam", 0), ("other order", 0)],
+)
+def test_copies_of_inputs_that_must_not_be_overwritten(program, name, copies):
+    proto = program(name)
+    names = {each.name.decode() for every in proto.hlo_module.computations for each in every.instructions}
+    found = undonated(proto).copies
+    assert len(found) == copies
+    assert names.issuperset(found)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +77,7 @@ def test_a_damaged_program_ends_nowhere(program):
     for computation in proto.hlo_module.computations:
         for each in computation.instructions:
             each.operand_ids[:] = [each.id, 10**9]
-    assert undonated(proto) == 0
-    assert undonated(hlo_pb2.HloProto()) == 0
+    assert undonated(proto) == Undonated(0, ())
+    assert undonated(hlo_pb2.HloProto()) == Undonated(0, ())
     assert batches_in_one_program(proto) == 1
     assert batches_in_one_program(hlo_pb2.HloProto()) == 1

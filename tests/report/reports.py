@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tpuprof.report.memory import Memory
 from tpuprof.report.schema import (
     AnnotationRow,
     Cause,
@@ -12,7 +13,6 @@ from tpuprof.report.schema import (
     Finding,
     Fix,
     HostReadRow,
-    Memory,
     OpRow,
     Part,
     Report,

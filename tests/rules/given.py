@@ -8,14 +8,13 @@ import numpy as np
 from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.step_columns import StepColumns
 from tpuprof.model.telemetry import StepRecord
+from tpuprof.report.memory import BufferRow, Memory
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import (
-    BufferRow,
     Cause,
     CompileRow,
     HostReadRow,
     LoopRow,
-    Memory,
     OpRow,
     StepRow,
     StepSummary,
@@ -215,9 +214,15 @@ def growing(series, free):
     return {"allocated": [("host0", Allocated(0, 10, max(rows), rows[-1], free, rows))]}
 
 
-def undonated(size, capacity=2000):
-    """HBM of 1,000 bytes, of which results take so many beside inputs of the same size."""
-    return replace(memory(1000, capacity), undonated_bytes=size)
+def undonated(size, capacity=2000, copied_ms=0.0):
+    """HBM of 1,000 bytes, of which results take so many beside inputs of the same size; copies of those inputs."""
+    copies = [op("copy.1", copied_ms, category="copy", self_ms_per_step=copied_ms)] if copied_ms else []
+    return {
+        "memory": replace(memory(1000, capacity), undonated_bytes=size),
+        "input_copies": OpRows.of(copies),
+        "step_ms": 100.0,
+        "compute_ms": 100.0,
+    }
 
 
 def accumulates(batches):

@@ -7,8 +7,9 @@ from typing import Any
 from tpuprof.pod.summary import HostSummary
 from tpuprof.records import record
 from tpuprof.report.load import report_from
+from tpuprof.report.memory import AllocatorRow
 from tpuprof.report.schema import CompileRow, Finding, LoopRow
-from tpuprof.report.sections import AllocatorRow, ChipWaitRow, CompileHistory, GraphCutRow, PhaseRow
+from tpuprof.report.sections import ChipWaitRow, CompileHistory, GraphCutRow, PhaseRow
 
 FAILED = "failed"
 # A rule that says neither yes nor no of a host.

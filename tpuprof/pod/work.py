@@ -12,8 +12,8 @@ from tpuprof.pod.ops import merge_ops
 from tpuprof.pod.summary import TRANSFERS, HostSummary
 from tpuprof.records import record
 from tpuprof.report.load import report_from
-from tpuprof.report.schema import Memory, Report, SourceRow, TransferRow
-from tpuprof.report.sections import AllocatorRow
+from tpuprof.report.memory import AllocatorRow, Memory
+from tpuprof.report.schema import Report, SourceRow, TransferRow
 from tpuprof.units import ps_to_ms
 
 # Devices listed with what their allocator held (rows), those that held most.

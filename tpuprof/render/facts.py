@@ -173,7 +173,7 @@ def _compute(report: Report) -> list[str]:
         )
     for name, ms in (
         ("float32 matmuls", found.float32_matmul_ms_per_step),
-        ("copies that only change layouts", found.layout_copy_ms_per_step),
+        ("copies and transposes", found.layout_copy_ms_per_step),
         ("padded ops", found.padded_ms_per_step),
     ):
         if ms:

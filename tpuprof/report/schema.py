@@ -13,9 +13,9 @@ from dataclasses import field, is_dataclass
 from typing import Any
 
 from tpuprof.records import record
+from tpuprof.report.memory import Memory
 from tpuprof.report.pod import FindingHosts, Pod
 from tpuprof.report.sections import (
-    AllocatorRow,
     CompilationCache,
     CompileHistory,
     Compute,
@@ -25,7 +25,6 @@ from tpuprof.report.sections import (
     HostStackRow,
     InputRow,
     LayerRow,
-    MemoryMoment,
     OpGroupRow,
     OpsLeftOut,
     PhaseRow,
@@ -428,47 +427,6 @@ class LoopRow:
     def module(self) -> str:
         """Deprecated: `program`."""
         return self.program
-
-
-@record(frozen=True)
-class BufferRow:
-    """One of the largest buffers at the peak: size in bytes, the op that defines it, its shape and source."""
-
-    name: str
-    bytes: int
-    shape: str
-    kind: str
-    source: str
-    annotation: str
-
-
-@record(frozen=True)
-class Memory:
-    """HBM of one device, in bytes. None is unavailable, for the reason in `unavailable`.
-
-    `fragmented_bytes` is what of the temporaries' arena no live buffer fills at its peak. `headroom_bytes` is what of
-    the capacity is left at the peak, negative where it does not fit. `over_program` is what is in use as the program
-    goes on, arguments, constants and results included: the highest moment of each stretch of it.
-    """
-
-    peak_bytes: int | None
-    capacity_bytes: int | None
-    method: str
-    unavailable: str
-    by_kind: dict[str, int] = field(default_factory=dict)
-    buffers: list[BufferRow] = field(default_factory=list)
-    program: str = ""
-    fragmented_bytes: int | None = None
-    headroom_bytes: int | None = None
-    over_program: list[MemoryMoment] = field(default_factory=list)
-    # What results take beside inputs that they replace, whose memory they could have had; None where it is unknown.
-    undonated_bytes: int | None = None
-    # Independent batches whose gradients the program adds up, 1 where it sees one; None where it is unknown.
-    micro_batches: int | None = None
-    # What the runtime's allocator held, by device; empty where the trace has no events of it.
-    allocator: list[AllocatorRow] = field(default_factory=list)
-    # Of several hosts, the one whose program it is.
-    host: str = ""
 
 
 @record(frozen=True)

@@ -41,15 +41,6 @@ class OpGroupRow:
 
 
 @record(frozen=True)
-class MemoryMoment:
-    """HBM in use when the program has come to `op` (bytes); `order` counts the compiler's allocations and frees."""
-
-    order: int
-    op: str
-    bytes: int
-
-
-@record(frozen=True)
 class TracingRow:
     """Tracing of one phase, or under one annotation (`kind` annotation, module, module_backward)."""
 
@@ -189,21 +180,6 @@ class ChipWaitRow:
     def all_ms_in_steps(self) -> float:
         """All its waits for the other chips inside steps."""
         return self.waited_ms_in_steps + self.waited_ms_in_collectives
-
-
-@record(frozen=True)
-class AllocatorRow:
-    """What the runtime's allocator said of one device (bytes): held at most and at the end, and free at least.
-
-    Temporaries of running programs are not among these bytes.
-    """
-
-    host: str
-    device: int
-    events: int
-    most_bytes: int
-    last_bytes: int
-    least_free_bytes: int | None
 
 
 @record(frozen=True)

@@ -143,8 +143,9 @@ class Pricing:
         miss = simulator.error
         least = min(min(gains + free) * (1 - miss), price.sure * simulator.measured_ms)
         most = max(gains) * (1 + miss)
+        most += self._behind_waits(simulator, price.most, most)
         note = ON_A_FREE_MACHINE if max(free, default=0.0) > most * NOTED_FROM else ""
-        return Savings(least, max(gains + free) * (1 + miss), COUNTERFACTUAL, note=note), ""
+        return Savings(least, max(most, max(free, default=0.0) * (1 + miss)), COUNTERFACTUAL, note=note), ""
 
     @cached_property
     def undisturbed(self) -> float:
@@ -189,6 +190,12 @@ class Pricing:
             return Savings(0.0, max(gains), BOUND, note=UNSEEN_DEVICE)
         least = min(*gains, max((self.step_ms or 0.0) - busy, 0.0))
         return Savings(least, max(gains), COUNTERFACTUAL, note=f"{ON_THIS_CPU}{format_ms(busy)} of a step")
+
+    def _behind_waits(self, simulator: Simulator, change: Change, gain: float) -> float:
+        """What a change of the device's work may gain beyond the replay, which keeps waits of an unknown end (ms)."""
+        if not change.device:
+            return 0.0
+        return min(simulator.unended_ms, max(simulator.removed_ms(change) - gain, 0.0))
 
     def _gain(self, simulator: Simulator, change: Change) -> float:
         return max(simulator.measured_ms - simulator.step_ms(change), 0.0)

@@ -8,8 +8,9 @@ from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.vocabulary import TORCH_TPU
 from tpuprof.model.intervals import covered, intersect, merge, subtract
+from tpuprof.report.memory import Memory
 from tpuprof.report.op_rows import OpRows
-from tpuprof.report.schema import LoopRow, Memory
+from tpuprof.report.schema import LoopRow
 from tpuprof.report.sections import Compute
 from tpuprof.signals.base import Unavailable, signal
 from tpuprof.signals.inputs import DEVICE_OPS, STEPS
@@ -120,6 +121,14 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     def memory_if_known(self) -> Memory:
         """The same, without a peak where the trace has none: for rules that only add to what they know."""
         return self._report.memory
+
+    @signal("ops")
+    def input_copies(self) -> OpRows:
+        """Ops that copy an input whole because a result must not overwrite it; empty where the trace has no ops."""
+        copies = {(each.program, each.op) for each in self._report.memory.input_copies}
+        rows = OpRows.of(self._report.ops)
+        names = zip(rows.column("program"), rows.column("name"), strict=True)
+        return rows.where([each in copies for each in names]) if copies else rows[:0]
 
     @signal("share")
     def hbm_share(self) -> float:

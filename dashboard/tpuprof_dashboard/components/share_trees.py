@@ -11,7 +11,8 @@ from tpuprof_dashboard.figures.share_tree import FLAME, TREEMAP, Leaf, share_tre
 from tpuprof_dashboard.words import byte_unit
 
 if TYPE_CHECKING:
-    from tpuprof.report.schema import BufferRow, Memory, OpRow, Report
+    from tpuprof.report.memory import BufferRow, Memory
+    from tpuprof.report.schema import OpRow, Report
     from tpuprof_dashboard.pages.page import View
 
 # The parameters of the address that choose what parts are, and how they are drawn.

@@ -10,7 +10,7 @@ from tpuprof.units import format_bytes
 from tpuprof_dashboard.words import byte_unit, plain, short
 
 if TYPE_CHECKING:
-    from tpuprof.report.sections import MemoryMoment
+    from tpuprof.report.memory import MemoryMoment
 
 # The capacity is drawn where the peak comes near enough for both to be read on one axis (share of the capacity).
 _CAPACITY_FROM = 0.3

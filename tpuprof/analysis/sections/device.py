@@ -20,8 +20,9 @@ from tpuprof.model.device.op_table import (
 )
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.run import Run
+from tpuprof.report.memory import Memory
 from tpuprof.report.op_rows import OpRows
-from tpuprof.report.schema import AnnotationRow, Memory, SourceRow, TransferRow
+from tpuprof.report.schema import AnnotationRow, SourceRow, TransferRow
 from tpuprof.report.sections import Compute
 from tpuprof.units import ps_to_ms
 

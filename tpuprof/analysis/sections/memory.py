@@ -8,8 +8,7 @@ from typing import Any
 from tpuprof.bounds import checked
 from tpuprof.model.compile.hlo_metadata import scope_label
 from tpuprof.model.run import Run
-from tpuprof.report.schema import BufferRow, Memory
-from tpuprof.report.sections import AllocatorRow, MemoryMoment
+from tpuprof.report.memory import AllocatorRow, BufferRow, InputCopy, Memory, MemoryMoment
 from tpuprof.units import format_bytes
 
 ASSIGNMENT = "compiler's buffer assignment"
@@ -80,6 +79,10 @@ def _section(run: Run) -> Memory:
         fragmented_bytes=found.holes,
         over_program=[MemoryMoment(each.order, each.op, each.bytes) for each in found.course],
         undonated_bytes=found.undonated,
+        input_copies=[
+            InputCopy(*each)
+            for each in dict.fromkeys(each for host in run.hosts for each in host.memory.input_copies)
+        ],
         micro_batches=found.batches,
         host=host.name if len(run.hosts) > 1 and found.peak is not None else "",
     )

@@ -3,6 +3,9 @@
 A result replaces an input where it is of the input's type and dimensions and was made from it element by element:
 `weight - rate * gradient`, a cache with one row written. The gradient of a weight is of the same size too, but comes
 out of a matrix multiplication; the weight lives on beside it, and nothing could be donated.
+
+Where a result writes to a part of such an input (a cache, a replay buffer), XLA copies the whole input first. That copy
+takes time, and goes where the input is donated.
 """
 
 from __future__ import annotations
@@ -41,8 +44,19 @@ class _At(NamedTuple):
     caller: _At | None
 
 
-def undonated(proto: hlo_pb2.HloProto) -> int:
-    """Bytes of results that take memory of their own beside an input that they replace; each input counts once."""
+class Undonated(NamedTuple):
+    """What a program pays for inputs that it was not given to overwrite.
+
+    `bytes` are of results that take memory of their own beside an input that they replace; each input counts once.
+    `copies` are names of instructions that copy such an input whole, so that a result can be written to the copy.
+    """
+
+    bytes: int
+    copies: tuple[str, ...]
+
+
+def undonated(proto: hlo_pb2.HloProto) -> Undonated:
+    """What results take beside the inputs that they replace, and the copies of those inputs."""
     module = proto.hlo_module
     program = _Program(module)
     lost = _replaced(program)
@@ -50,7 +64,21 @@ def undonated(proto: hlo_pb2.HloProto) -> int:
     donated = {each.parameter_number for each in module.input_output_alias.entries}
     donated |= {each.parameter_number for each in module.buffer_donor.entries}
     lost.subtract(_type(each.shape) for each in program.inputs() if each.parameter_number in donated)
-    return sum(_bytes(kind) * count for kind, count in lost.items() if count > 0)
+    size = sum(_bytes(kind) * count for kind, count in lost.items() if count > 0)
+    return Undonated(size, _copies(program, donated) if size else ())
+
+
+def _copies(program: _Program, donated: set[int]) -> tuple[str, ...]:
+    """Instructions that copy an input that is not donated for the result that replaces it."""
+    found: dict[str, None] = {}
+    for at in program.results():
+        shape = program.shape(at)
+        if shape.layout.memory_space != HBM:
+            continue
+        for copy, copied in program.copied_inputs(at):
+            if copied.parameter_number not in donated and _type(copied.shape) == _type(shape):
+                found[copy.name.decode("utf-8", "replace")] = None
+    return tuple(found)
 
 
 def replaced(proto: hlo_pb2.HloProto) -> int:
@@ -116,7 +144,32 @@ class _Program:
 
     def inputs_of(self, at: _At) -> list[hlo_pb2.HloInstructionProto]:
         """Inputs of the program that a value is made of element by element."""
-        found: list[hlo_pb2.HloInstructionProto] = []
+        return [each for here, each in self._made_of(at) if self._is_input(here.computation, each)]
+
+    def copied_inputs(self, at: _At) -> list[tuple[hlo_pb2.HloInstructionProto, hlo_pb2.HloInstructionProto]]:
+        """Of what a value is made of, copies that the program itself makes of whole inputs, each with its input.
+
+        A copy into another layout is none: it would be made of a donated input too.
+        """
+        found = []
+        for here, each in self._made_of(at):
+            if each.opcode != b"copy" or here.computation != self._entry or not each.operand_ids:
+                continue
+            copied = self._instruction(self._entry, each.operand_ids[0])
+            if (
+                copied is not None
+                and self._is_input(self._entry, copied)
+                and _layout(copied) == _layout(each)
+            ):
+                found.append((each, copied))
+        return found
+
+    def _is_input(self, computation: int, each: hlo_pb2.HloInstructionProto) -> bool:
+        return each.opcode == b"parameter" and computation == self._entry
+
+    def _made_of(self, at: _At) -> list[tuple[_At, hlo_pb2.HloInstructionProto]]:
+        """The instructions that a value goes through element by element, with where each of them is."""
+        found: list[tuple[_At, hlo_pb2.HloInstructionProto]] = []
         seen: set[tuple[int, int, int]] = set()
         waiting = [at]
         while waiting and len(seen) < LOOKED_AT:
@@ -125,9 +178,8 @@ class _Program:
             if each is None or (here.computation, here.instruction, here.part) in seen:
                 continue
             seen.add((here.computation, here.instruction, here.part))
-            if each.opcode == b"parameter" and here.computation == self._entry:
-                found.append(each)
-            else:
+            found.append((here, each))
+            if not self._is_input(here.computation, each):
                 waiting += self._from(here, each)
         return found
 
@@ -182,6 +234,10 @@ def _operand(caller: _At | None, calling: hlo_pb2.HloInstructionProto | None, nu
     if caller is None or calling is None or number >= len(calling.operand_ids):
         return []
     return [_At(caller.computation, calling.operand_ids[number], 0, caller.caller)]
+
+
+def _layout(each: hlo_pb2.HloInstructionProto) -> tuple[int, ...]:
+    return tuple(each.shape.layout.minor_to_major)
 
 
 def _type(shape: hlo_pb2.ShapeProto) -> _Type:

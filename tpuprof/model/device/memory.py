@@ -8,7 +8,7 @@ results that reuse no input, constants, and one arena for temporaries, whose siz
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,7 @@ class DeviceMemory:
     what of the temporaries' arena no live buffer fills at its peak: fragmentation. `course` is what is in use over the
     program, the highest moment of each of `MOMENTS` stretches of it. `undonated` is what results take beside
     inputs that they replace, whose memory they could have had. `batches` is how many batches' gradients it adds up.
+    `input_copies` are the ops that copy such inputs whole, of all programs: program and op.
     """
 
     program: str = ""
@@ -71,6 +72,7 @@ class DeviceMemory:
     course: list[Moment] = field(default_factory=list)
     undonated: int | None = None
     batches: int | None = None
+    input_copies: tuple[tuple[str, str], ...] = ()
 
 
 def device_memory(protos: Mapping[str, bytes], device_type: str, ran: Collection[str] = ()) -> DeviceMemory:
@@ -87,7 +89,8 @@ def device_memory(protos: Mapping[str, bytes], device_type: str, ran: Collection
     found = [memory for name, data in known.items() if (memory := _program(name, data, capacity))]
     if not found:
         return DeviceMemory(capacity=capacity, unavailable=NO_ASSIGNMENT)
-    return max(found, key=lambda each: each.peak or 0)
+    most = max(found, key=lambda each: each.peak or 0)
+    return replace(most, input_copies=tuple(copy for each in found for copy in each.input_copies))
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
@@ -111,6 +114,7 @@ def _program(name: str, data: bytes, capacity: int | None) -> DeviceMemory | Non
     peak = sum(size for kind, size in kinds.items() if kind != "host")
     buffers, holes = _buffers(proto)
     steady = peak - kinds.get("temporaries", 0)
+    kept = undonated(proto)
     return DeviceMemory(
         name,
         peak,
@@ -120,8 +124,9 @@ def _program(name: str, data: bytes, capacity: int | None) -> DeviceMemory | Non
         holes,
         buffers,
         _course(proto, steady),
-        undonated(proto),
+        kept.bytes,
         batches_in_one_program(proto),
+        tuple((name, copy) for copy in kept.copies),
     )
 
 

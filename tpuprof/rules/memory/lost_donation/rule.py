@@ -2,18 +2,19 @@
 
 ## What it detects
 
-Programs whose results take at least a quarter of the program's memory beside the inputs that they replace: the inputs
-were not donated, so that old and new weights or optimizer state lie in memory at the same time. A result replaces an
-input of its type and dimensions where it is made from it element by element; a gradient does not replace its weight.
+Inputs that were not donated, where it costs much: results take at least a quarter of the program's memory beside the
+inputs that they replace, or programs copy whole inputs for at least a tenth of the step. A result replaces an input of
+its type and dimensions where it is made from it element by element; a gradient does not replace its weight.
 
 ## Why it costs time
 
-It costs memory: a donated input gives its memory to the result that replaces it. Without donation weights and optimizer
-state are there twice, and the batch must be smaller.
+A donated input gives its memory to the result that replaces it. Without donation weights and optimizer state are there
+twice, and the batch must be smaller. A result that changes a part of an input (a cache, a replay buffer) must not
+overwrite it: XLA copies all of it first, in each step.
 
 ## Evidence
 
-Bytes of such results, and the memory that the program takes.
+Bytes of such results, the memory that the program takes, and the copies of inputs with their device time.
 
 ## How to fix
 
@@ -23,14 +24,16 @@ no update. Keep `XLA_ENABLE_PARAM_ALIASING` unset, and keep no second reference 
 
 ## How to fix in JAX
 
-Name the arguments that a step replaces: `jax.jit(step, donate_argnums=(0, 1))` for parameters and optimizer state. Use
-the results from then on, since donated arrays are gone.
+Put the update into a function under `jax.jit`, and name the arguments that it replaces:
+`jax.jit(step, donate_argnums=(0, 1))` for parameters and optimizer state, a cache or a buffer. An update outside of
+`jax.jit` (`buffer.at[row].set(new)`) always copies. Use the results from then on, since donated arrays are gone.
 
 ## Limits and false positives
 
 An input that is still needed (the weights a moving average or an evaluation reads, a batch that is used again) cannot
-be donated. Only the program that takes most memory is looked at. No step time is at stake. Where the device's memory is
-known, results below a hundredth of it are no fault.
+be donated. Of memory only the program that takes most is looked at, of copies all programs. The price is the time of
+these copies; without them only memory is known to be at stake. Where the device's memory is known, results below a
+hundredth of it are no fault.
 
 ## References
 
@@ -40,11 +43,15 @@ known, results below a hundredth of it are no fault.
 
 from __future__ import annotations
 
+from tpuprof import parts as part
+from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, failed, passed, rule
-from tpuprof.rules.thresholds import DONATION_LOST_FROM_CAPACITY, DONATION_LOST_FROM_SHARE
+from tpuprof.rules.base import Outcome, Price, counterfactual, failed, passed, rule
+from tpuprof.rules.shared.ops import ms_of, op_evidence
+from tpuprof.rules.thresholds import DONATION_LOST_FROM_CAPACITY, DONATION_LOST_FROM_SHARE, OPS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
-from tpuprof.units import format_bytes, format_share
+from tpuprof.simulate.change import Change
+from tpuprof.units import format_bytes, format_ms, format_share
 
 
 @rule(
@@ -52,25 +59,51 @@ from tpuprof.units import format_bytes, format_share
     good="Results use the memory of inputs they replace, or need little of their own",
     bad="Results take memory beside the inputs they replace",
     of_one_host=True,
-    reads=("memory",),
+    reads=("memory", "input_copies", "step_ms", "compute_ms"),
 )
 def check(signals: Signals) -> Outcome:
-    """Fail where enough of the program's memory is results beside the inputs that they replace."""
+    """Fail where results take enough memory beside the inputs that they replace, or copies of inputs enough time."""
     memory = signals.memory
     lost, peak = memory.undonated_bytes, memory.peak_bytes
     if lost is None or not peak:
         raise Unavailable("which inputs a program donates is only in the programs that a profile embeds")
+    copies = signals.input_copies
+    copied_ms = sum(each or 0.0 for each in copies.column("self_ms_per_step"))
     evidence = [
         Evidence("results beside the inputs that they replace", lost, "bytes"),
         Evidence("memory of the program", peak, "bytes"),
+        *op_evidence(copies),
     ]
-    if lost < DONATION_LOST_FROM_SHARE * peak:
-        return passed(evidence)
-    if memory.capacity_bytes and lost < DONATION_LOST_FROM_CAPACITY * memory.capacity_bytes:
-        return passed(evidence, reason="the device has room for them a hundred times over")
+    share = copied_ms / signals.step_ms if copied_ms else 0.0
+    if share < OPS_FROM_SHARE:
+        if lost < DONATION_LOST_FROM_SHARE * peak:
+            return passed(evidence)
+        if memory.capacity_bytes and lost < DONATION_LOST_FROM_CAPACITY * memory.capacity_bytes:
+            return passed(evidence, reason="the device has room for them a hundred times over")
     return failed(
-        0.0,
+        share,
         evidence,
-        title=f"Results take {format_bytes(lost)} beside the inputs they replace, {format_share(lost / peak)} of all",
-        reason="no step time is at stake, only memory",
+        title=_copied(copied_ms, copies) if share >= OPS_FROM_SHARE else _kept(lost, peak),
+        price=_price(signals, copies, copied_ms) if copied_ms else None,
+        reason="" if copied_ms else "the programs copy no such input, so only memory is known to be at stake",
     )
+
+
+def _kept(lost: int, peak: int) -> str:
+    return (
+        f"Results take {format_bytes(lost)} beside the inputs they replace, "
+        f"{format_share(lost / peak)} of the program's memory"
+    )
+
+
+def _copied(ms: float, copies: OpRows) -> str:
+    """Which program copies most, where there is one alone."""
+    programs = set(copies.column("program"))
+    who = f"{next(iter(programs)).partition('(')[0]} copies" if len(programs) == 1 else "Programs copy"
+    return f"{who} whole inputs because results must not overwrite them: {format_ms(ms)} per step"
+
+
+def _price(signals: Signals, copies: OpRows, copied_ms: float) -> Price:
+    """The step without the copies."""
+    left = max(1 - copied_ms / signals.compute_ms, 0.0)
+    return counterfactual(Change(device={part.COMPUTE: left}), ops=ms_of(copies))

@@ -37,7 +37,8 @@ evaluation or a longer batch may need more.
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.report.schema import BufferRow, Evidence, TransferRow
+from tpuprof.report.memory import BufferRow
+from tpuprof.report.schema import Evidence, TransferRow
 from tpuprof.rules.base import UNAVAILABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, HBM_PRESSURE_FROM_SHARE
 from tpuprof.signals import Signals
