@@ -7,8 +7,9 @@ from markdown_it import MarkdownIt
 
 from tests.report import golden, reports
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.render.content import stake
 from tpuprof.render.markdown import GITHUB_LIMIT, code, plain, render_markdown
-from tpuprof.report.schema import Cause, CompileRow
+from tpuprof.report.schema import Cause, CompileRow, Savings
 
 
 def html(text):
@@ -22,6 +23,15 @@ def cells(text):
         {len(re.findall(r"<t[hd]\b", row)) for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)}
         for table in tables
     ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(0.0, 20.0, "up to 20 % of"), (10.0, 20.0, "10 % to 20 % of"), (20.0, 20.0, "20 % of")],
+)
+def test_the_share_of_a_priced_finding_is_that_of_its_price(low, high, said):
+    saved = Savings(low, high, "counterfactual", step_low_ms=100 - high, step_high_ms=100 - low)
+    assert stake(reports.finding(savings=saved, severity=0.15)) == f"{said} step time to gain"
 
 
 def test_golden():

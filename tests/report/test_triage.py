@@ -32,6 +32,7 @@ from tpuprof.model.verdict_sentence import COMPUTED_AGAIN, CUT_BY_READS
 from tpuprof.preflight.targets import parse_target
 from tpuprof.render.html import render_html
 from tpuprof.render.text import render
+from tpuprof.render.text_triage import render_why
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
 from tpuprof.report import labels
 from tpuprof.report.triage import NextMeasurement
@@ -283,6 +284,12 @@ def test_reasons_of_one_command_stand_together():
         ("", ["Four."], "Nothing decides it."),
     ]
     assert found[0].decides_text == "a, b, c and 1 more rule"
+
+
+def test_why_ends_with_the_warnings():
+    out = io.StringIO()
+    render_why(dataclasses.replace(reports.report(), warnings=["other work had the CPUs"]), Console(file=out))
+    assert out.getvalue().rstrip().endswith("! other work had the CPUs")
 
 
 def test_why_prints_the_decisions_and_the_plain_report_what_to_measure(samples):

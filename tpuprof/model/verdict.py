@@ -87,7 +87,7 @@ def _may_hide(word: str, load: StepTimes) -> bool:
 def _outweighs_unknown(load: StepTimes, why: Decisions) -> bool:
     """Whether the device works for so much of the time that idle time without a known cause is not the verdict."""
     return load.seen and why.at_least(
-        "device busy, beside idle time without a known cause",
+        "device busy, compared with idle time without a known cause",
         load.busy / load.wall,
         MOSTLY_BUSY_FROM_SHARE,
         SHARE,
@@ -135,12 +135,12 @@ def _largest(groups: Mapping[str, float], load: StepTimes, why: Decisions) -> st
         return special
     if second and groups[second] > 0:
         why.at_least(
-            f"the largest part, {named(first)}, beside the next one, {named(second)}",
+            f"the largest part, {named(first)}, compared with the next one, {named(second)}",
             groups[first] / load.wall,
             groups[second] / load.wall,
             SHARE,
-            yes=f"{named(first)} is looked at",
-            no=f"{named(second)} would be looked at",
+            yes=f"the verdict looks at {named(first)}",
+            no=f"the verdict would look at {named(second)}",
         )
     return first
 
@@ -167,12 +167,12 @@ def _is_as_large(
     beside = f"{AS_LARGE_FROM:g} times {named(general)}" if as_large else f"{NAMED_FROM_SHARE:g} of the step"
     smaller = f"{named(general)} is clearly larger" if as_large else f"{named(special)} is too small to name"
     return why.at_least(
-        f"{named(special)}, which names more than {named(general)}, beside {beside}",
+        f"{named(special)}, which names more than {named(general)}, compared with {beside}",
         groups[special],
         least,
         MS,
-        yes=f"they are about as large: {named(special)} decides, and both are named",
-        no=f"{smaller}: {named(general)} is looked at first",
+        yes=f"they are about as large: the verdict is about {named(special)}, and names both",
+        no=f"{smaller}: the verdict looks at {named(general)} first",
     )
 
 
@@ -210,7 +210,7 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
         no=host,
     )
     if not waits or not why.at_least(
-        f"device busy, beside the host's work over {SLOWER_FROM:g}",
+        f"device busy, compared with the host's work over {SLOWER_FROM:g}",
         load.busy,
         load.host_work / SLOWER_FROM,
         MS,
@@ -219,7 +219,7 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
     ):
         return ""
     slower = why.at_least(
-        f"device busy, beside {SLOWER_FROM:g} times the host's work",
+        f"device busy, compared with {SLOWER_FROM:g} times the host's work",
         load.busy,
         SLOWER_FROM * load.host_work,
         MS,

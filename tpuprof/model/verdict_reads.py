@@ -41,7 +41,7 @@ def reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Boun
         turns / load.wall,
         NAMED_FROM_SHARE,
         SHARE,
-        yes="the read holds the step back: sync-bound",
+        yes="the read counts as what holds the step back: sync-bound",
         no="the read is not what holds the step back; the largest part is looked at",
     ):
         if load.again and _again_costs_more(load, turns, why):
@@ -114,12 +114,12 @@ def _cuts_of_reads(load: StepTimes, word: str, ms: float, why: Decisions) -> Bou
     cost = load.for_reads + waits + load.again
     others = max(ms - load.for_reads, 0.0)
     if not why.at_least(
-        f"graphs that reads run by themselves, beside {OF_TRACING_FOR_READS:g} times the rest of {named(word)}",
+        f"graphs that reads run by themselves, compared with {OF_TRACING_FOR_READS:g} times the rest of {named(word)}",
         cost,
         max(OF_TRACING_FOR_READS * others, NAMED_FROM_SHARE * load.wall),
         MS,
         yes="the reads are what costs most, or as much: sync-bound",
-        no=f"{named(word)} costs more without them: it is named",
+        no=f"without them {named(word)} costs more, and is named",
     ):
         return None
     return Bound("sync", cost / load.wall, cost, by_cuts=True)
@@ -146,7 +146,7 @@ def fallbacks_hold_it(
         rest >= load.busy
         and turns > own
         and why.at_least(
-            f"ops that run on the host, with the turns that they force, beside {named(word)}",
+            f"ops that run on the host, with the turns that they force, compared with {named(word)}",
             turns,
             max(groups[word], NAMED_FROM_SHARE * load.wall),
             MS,
@@ -161,7 +161,7 @@ def fallbacks_hold_it(
 def _again_costs_more(load: StepTimes, turns: float, why: Decisions) -> bool:
     """Whether reads cost more by work that the device does twice for them than by the turns that they force."""
     return why.at_least(
-        "work that the device does again because of reads in mid-step, beside the turns that they force",
+        "work that the device does again because of reads in mid-step, compared with the turns that they force",
         load.again,
         turns,
         MS,
@@ -173,7 +173,7 @@ def _again_costs_more(load: StepTimes, turns: float, why: Decisions) -> bool:
 def _computes_again(load: StepTimes, word: str, ms: float, why: Decisions) -> bool:
     """Whether the device does enough of its work twice, for values that are read in mid-step, to be what costs most."""
     return why.at_least(
-        f"work that the device does again because of reads in mid-step, beside {named(word)}",
+        f"work that the device does again because of reads in mid-step, compared with {named(word)}",
         load.again,
         max(ms, NAMED_FROM_SHARE * load.wall),
         MS,
@@ -185,7 +185,7 @@ def _computes_again(load: StepTimes, word: str, ms: float, why: Decisions) -> bo
 def reads_now_and_then(load: StepTimes, why: Decisions) -> bool:
     """Whether a busy device is waited for in few steps: what it idles then is no turn that host and device take."""
     if not load.seen or not why.at_least(
-        f"device busy, beside {MOSTLY_BUSY_FROM_SHARE:g} of the step",
+        f"device busy, compared with {MOSTLY_BUSY_FROM_SHARE:g} of the step",
         load.busy,
         MOSTLY_BUSY_FROM_SHARE * load.wall,
         MS,
@@ -217,7 +217,7 @@ def _taking_turns(load: StepTimes, why: Decisions) -> float:
         return 0.0
     often = _reads_often(load, why, "too few steps hold a read for turns to hold the run back")
     if not often or not why.at_least(
-        f"device busy, beside {BALANCE_FOR_SYNC:g} times the host's work",
+        f"device busy, compared with {BALANCE_FOR_SYNC:g} times the host's work",
         load.busy,
         BALANCE_FOR_SYNC * load.host_work,
         MS,

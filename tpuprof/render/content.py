@@ -115,9 +115,16 @@ def shares(finding: Finding) -> str:
 
 def stake(finding: Finding) -> str:
     """The finding's share of step time: what a replay gains of it, or all that its cause takes where none was made."""
-    share = format_share(finding.severity)
-    priced = finding.savings is not None and finding.savings.method == "counterfactual"
-    return f"about {share} of step time to gain" if priced else f"{share} of step time at stake"
+    saved = finding.savings
+    if saved is None or saved.method != "counterfactual":
+        return f"{format_share(finding.severity)} of step time at stake"
+    if not saved.step_low_ms:
+        return f"about {format_share(finding.severity)} of step time to gain"
+    step = saved.high + saved.step_low_ms
+    low, high = format_share(saved.low / step), format_share(saved.high / step)
+    if not saved.low:
+        return f"up to {high} of step time to gain"
+    return f"{high if low == high else f'{low} to {high}'} of step time to gain"
 
 
 def savings(finding: Finding) -> str:

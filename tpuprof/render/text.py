@@ -101,8 +101,13 @@ def _sections(report: Report) -> list[RenderableType]:
     if report.annotations:
         sections.append(_annotations(report))
     sections += _measure_next(report)
-    sections += [Text(f"! {printable(warning)}", style="yellow") for warning in report.warnings]
-    return sections
+    return sections + _warnings(report)
+
+
+def _warnings(report: Report) -> list[RenderableType]:
+    from tpuprof.render.text_triage import warning_lines
+
+    return warning_lines(report)
 
 
 def _measure_next(report: Report) -> list[RenderableType]:

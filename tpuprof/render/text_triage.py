@@ -18,7 +18,13 @@ _INDENT = (0, 0, 0, 3)
 
 def render_why(report: Report, console: Console) -> None:
     """Print each decision that the verdict made, and what would have changed it."""
-    console.print(Group(Text(printable(report.verdict.sentence), style="bold"), Text(), *_decisions(report)))
+    head = [Text(printable(report.verdict.sentence), style="bold"), Text()]
+    console.print(Group(*head, *_decisions(report), *warning_lines(report)))
+
+
+def warning_lines(report: Report) -> list[RenderableType]:
+    """What makes the report less sure, a line each."""
+    return [Text(f"! {printable(warning)}", style="yellow") for warning in report.warnings]
 
 
 def _decisions(report: Report) -> list[RenderableType]:
