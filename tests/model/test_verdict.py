@@ -512,12 +512,12 @@ def test_reads_that_wait_longest_are_no_turns_of_a_device_that_works_little(for_
         (
             {"tracing": 40.0, "input_wait": 31.0},
             "0.8 times tracing",
-            "tracing is clearly larger: tracing is looked at first",
+            "tracing is clearly larger: the verdict looks at tracing first",
         ),
         (
             {"tracing": 11.0, "input_wait": 9.9},
             "0.1 of the step",
-            "input is too small to name: tracing is looked at first",
+            "input is too small to name: the verdict looks at tracing first",
         ),
     ],
 )
