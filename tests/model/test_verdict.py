@@ -525,7 +525,7 @@ def test_a_decision_says_which_of_two_limits_was_missed(parts, beside, follows):
     why = Decisions()
     assert bound_of(load(parts, host_work=95.0), why).word == "tracing"
     made = next(each for each in why.made if "names more" in each.question)
-    assert made.question.endswith(f"beside {beside}")
+    assert made.question.endswith(f"compared with {beside}")
     assert made.follows == follows
 
 
