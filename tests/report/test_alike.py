@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.report.test_signs import texts_with
-from tpuprof.share import redact, repositories, sensitive, token_forms
+from tpuprof.share import learned, redact, replacing, repositories, sensitive, token_forms
 from tpuprof.share.alike import for_forms, form_of
 from tpuprof.share.redact import Redactor
 
 PATTERNS = sorted(
     {
         each
-        for module in (redact, repositories, sensitive, token_forms)
+        for module in (learned, redact, replacing, repositories, sensitive, token_forms)
         for each in vars(module).values()
         if isinstance(each, re.Pattern)
     },

@@ -16,7 +16,7 @@ from tests.report import planted, reports
 from tests.report.one_by_one import redact_hlo, redact_xspace
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.report.schema import OpRow
-from tpuprof.share import redact, sensitive
+from tpuprof.share import learned, replacing, sensitive, signs
 from tpuprof.share.command_line import without_secrets
 from tpuprof.share.redact import Redactor
 from tpuprof.share.redact_proto import blot
@@ -338,9 +338,9 @@ def words():
 
 
 def test_what_is_not_looked_for_in_words_is_not_there():
-    assert len(redact._NOT_IN_WORDS) > 20
+    assert len(signs.NOT_IN_WORDS) > 20
     assert all(sensitive.is_word(text) for text in words())
-    assert [text for text in words() for pattern in redact._NOT_IN_WORDS if pattern.search(text)] == []
+    assert [text for text in words() for pattern in signs.NOT_IN_WORDS if pattern.search(text)] == []
 
 
 @pytest.mark.parametrize("learnt", [False, True])
@@ -354,8 +354,8 @@ def test_words_come_out_as_if_all_were_looked_for(learnt, monkeypatch):
         return [redactor.text(text) for text in words()], redactor.replacements()
 
     quick = redacted()
-    monkeypatch.setattr(redact, "_NOT_IN_WORDS", frozenset())
-    monkeypatch.setattr(redact, "_LEARNT_FROM_WORDS", redact._LEARNT)
+    monkeypatch.setattr(replacing, "NOT_IN_WORDS", frozenset())
+    monkeypatch.setattr(learned, "LEARNT_FROM_WORDS", learned.LEARNT)
     assert redacted() == quick
     assert any(new != old for new, old in zip(quick[0], words(), strict=True))
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.report import planted
-from tpuprof.share import redact
+from tpuprof.share import replacing
 from tpuprof.share.redact import Redactor
 from tpuprof.share.signs import SIGNS, in_lower_case, may_match
 
@@ -88,7 +88,7 @@ def test_texts_come_out_as_if_all_were_looked_for(learnt, monkeypatch):
     texts = planted.EVERYTHING.splitlines()
     found = []
     for signs in (SIGNS, {}):
-        monkeypatch.setattr(redact, "SIGNS", signs)
+        monkeypatch.setattr(replacing, "SIGNS", signs)
         redactor = Redactor()
         redactor.learn(learnt)
         found.append([redactor.text(text) for text in texts])

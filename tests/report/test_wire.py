@@ -70,7 +70,7 @@ def test_what_is_replaced_is_the_same_and_counted_alike():
     for redact in (redact_hlo, lambda data, text: in_python(data, hlo_pb2.HloProto.DESCRIPTOR, text)):
         redactor = Redactor()
         redactor.learn(planted.EVERYTHING)
-        found.append((redact(planted.hlo(), redactor.text), redactor.counts))
+        found.append((redact(planted.hlo(), redactor.text), redactor.replacements()))
     assert found[0] == found[1]
     assert found[0][1]
 

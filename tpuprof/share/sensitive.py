@@ -168,6 +168,8 @@ WORDS_OF_TRACES = _words("""
     tuple up while xor norm layer model
 """)
 PSEUDONYM = re.compile(rf"(?:{'|'.join(kind.value for kind in Kind)})-\d+")
+# Values that say nothing, whatever they are called.
+TRIVIAL = re.compile(r"(?i)^(?:\d{1,6}|none|null|true|false|yes|no|on|off|int|str|\$\{?\w+\}?|<.*>|\*+)$")
 
 
 def private_ip(text: str) -> bool:

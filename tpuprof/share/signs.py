@@ -53,6 +53,18 @@ SIGNS: dict[re.Pattern[str], tuple[str, ...]] = {
     sensitive.TRACKED: ("wandb.ai/",),
 }
 
+# What finds nothing in a text that is one word (`sensitive.is_word`): it needs a sign that no word has.
+NOT_IN_WORDS = frozenset(
+    {
+        token_forms.WEB_HOOK, token_forms.AZURE, repositories.REPOSITORY, sensitive.BEARER, sensitive.URL_LOGIN,
+        sensitive.ASSIGNED, sensitive.VARIABLE, sensitive.EMAIL, sensitive.SCP, sensitive.LOGIN,
+        sensitive.LOGIN_IN_SCOPE, sensitive.UNC_PATH, sensitive.SHARE, sensitive.BUCKET, sensitive.WINDOWS_PATH,
+        sensitive.WINDOWS_USER, sensitive.HOME, sensitive.PATH, sensitive.SHORT_PATH, sensitive.IP6,
+        sensitive.URL_HOST, sensitive.PROJECT, sensitive.ACCOUNT_PROJECT, sensitive.ACCOUNT, sensitive.TRACKED,
+        sensitive.USER_FOLDER,
+    }
+)  # fmt: skip
+
 
 # Letters of other scripts that a pattern takes for an i, a k or an s where letter case does not matter: two kinds of i,
 # the sign of kelvin, and the long s.
