@@ -31,6 +31,11 @@ LINES = [*planted.EVERYTHING.splitlines(), *ENCODED, *OPS]
 some_lines = st.lists(st.sampled_from([*LINES, *(each.translate(TO_SAFE) for each in LINES)]), max_size=12)
 
 
+def counts(redactor):
+    """How often each value was replaced, whatever number it has."""
+    return {(kind, value): times for kind, value, _, times in redactor.replacements()}
+
+
 def learned():
     redactor = Redactor()
     redactor.learn(planted.EVERYTHING)
@@ -42,7 +47,7 @@ def learned():
 def test_what_is_replaced_is_the_same(lines, knows):
     together, alone = (learned() if knows else Redactor() for _ in range(2))
     assert together.texts(lines) == [alone.text(each) for each in lines]
-    assert sorted(together.replacements()) == sorted(alone.replacements())
+    assert counts(together) == counts(alone)
 
 
 @settings(max_examples=150, deadline=None)
@@ -91,7 +96,7 @@ def test_ops_by_column_come_out_as_row_by_row():
     assert isinstance(found, OpRows)
     assert "alice" not in str(list(found)) and "worker-secret-7" not in str(list(found))
     assert found[0].source == by_row.value(rows)[0].source
-    assert sorted(by_column.replacements()) == sorted(by_row.replacements())
+    assert counts(by_column) == counts(by_row)
     assert [found[at] for at in (2, 0)][1].name == "fusion.1"
 
 
