@@ -19,6 +19,7 @@ from tpuprof.model.device.kernel_flops import kernel_flops
 from tpuprof.model.device.op_kind import ARRAY, MEGASCALE, ON_CHIP, OpKind, op_kind
 from tpuprof.model.device.op_lines import op_lines
 from tpuprof.model.device.sparse_core import read_sparse, with_sparse
+from tpuprof.model.device.step_numbers import step_numbers
 from tpuprof.model.intervals import EMPTY, Int64, Spans, distinct, self_time, union
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
@@ -136,6 +137,7 @@ def read_tpu(
         executing=union(programs.start, programs.end),
         step_start=steps.start if steps else none,
         step_end=steps.end if steps else none,
+        step_number=step_numbers(steps) if steps else none,
         megacore=_megacore(plane),
         barriers=_named(lines.get(TRACEME_LINE), BARRIER),
         sparse_busy=sparse_work.busy if sparse_work is not None else None,
