@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.model.steps.table import StepSource
+from tpuprof.report.labels import device_count
 
 COUNT, LENGTH = 10, 1000
 
@@ -172,7 +173,22 @@ def test_a_device_that_ran_before_the_steps_alone_is_no_part_of_the_mean(analyze
     trace.tpu(2).line("XLA Modules")
     report = analyze(trace)
     assert report.run_summary.device_busy_share == pytest.approx(1.0)
-    assert any("2 of 3 x TPU did no work in the captured steps" in each for each in report.warnings)
+    assert "host0: 1 of 3 x TPU has no events in the trace: whether it works is unknown" in report.warnings
+    assert "host0: 1 of 3 x TPU did no work in the captured steps" in report.warnings
+
+
+def test_devices_without_events_are_in_the_count_of_all(analyze):
+    """ "1 x TPU" was said of a trace of four devices that has events of one."""
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT))
+    for index in (1, 2, 3):
+        trace.tpu(index)
+    report = analyze(trace)
+    assert (report.environment["device_count"], report.environment["devices_in_trace"]) == (1, 4)
+    assert device_count(report) == "1 of 4"
+    assert "3 of 4 x TPU have no events in the trace: whether they work is unknown" in "".join(
+        report.warnings
+    )
 
 
 def test_steps_that_the_capture_cut_are_left_out(read):

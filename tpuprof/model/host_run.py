@@ -147,8 +147,9 @@ class HostRun:
     unnamed: Unnamed | None = None
     # Whether the trace has planes of devices, and shows no work of any.
     blind: bool = False
-    # Devices that work in a part of the steps only: figures are not of them.
+    # Devices that work in a part of the steps only: figures are not of them. And planes of devices, with work or none.
     devices_left_out: int = 0
+    device_planes: int = 0
 
     @property
     def after_steps(self) -> AfterCapture | None:
@@ -209,6 +210,7 @@ def _analyzed(
         "notes": [*seen.notes, *of_unknown_count(devices, virtual_devices), *tracer_note(driver, words)],
         "blind": seen.blind,
         "devices_left_out": seen.left_out,
+        "device_planes": len(host.devices) or len(host.gpus),
         **_of_devices(devices, steps, protos, parameter_names),
     }
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)

@@ -101,7 +101,7 @@ class DeviceActivity:
 
     `async_ops` and `async_events` are asynchronous copies and collectives, from start to completion, as far as
     the capture has them. `step_start` and `step_end` are the device's own `Steps` line, empty where it has none;
-    `step_number` is what these are called, -1 where that is no number.
+    `step_number` is what these are called, -1 where that is not a number.
     """
 
     name: str
