@@ -275,11 +275,17 @@ def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
 def _program_names(op: Int64, count: int, track: Track, programs: ProgramRuns) -> list[str]:
     """Name of the program that each of `count` ops belongs to, empty where unknown.
 
-    It is the program executing when the op first ran.
+    It is the program executing when the op first ran: of a capture that begins amid a program, in the next one.
     """
     if not len(programs.start) or not len(op):
         return [""] * count
     first = _first_rows(op, count)
+    amid = track.start[first] < programs.start.min()
+    if amid.any():
+        rows = np.flatnonzero(track.start >= programs.start.min())
+        later = _first_rows(op[rows], count)
+        again = amid & (later >= 0)
+        first[again] = rows[later[again]]
     order = np.argsort(programs.start, kind="stable")
     position = np.searchsorted(programs.start[order], track.start[first], "right") - 1
     program = np.where(position >= 0, programs.program[order[np.maximum(position, 0)]], len(programs.names))
