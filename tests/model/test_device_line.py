@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.model.steps.table import StepSource
+from tpuprof.report.labels import device_count
 
 COUNT, LENGTH = 10, 1000
 
@@ -44,6 +45,61 @@ def test_time_of_which_a_device_has_no_record_is_not_called_idle(analyze):
     (note,) = (each for each in report.warnings if "TPU:3" in each)
     assert "works in 5 of 10 steps" in note
     assert "other 3 devices" in note
+
+
+def with_a_hole(name, lacks=(4, 5), marked=False):
+    """Steps of one device, of which some are in no line; `name` gives what a step is called."""
+    trace = TraceBuilder()
+    plane = trace.tpu(0)
+    for number in range(COUNT):
+        begin = number * LENGTH
+        plane.line("XLA Modules").event("f(1)", begin, 800)
+        plane.line("XLA Ops").event(**op("fusion.1"), start=begin, duration=800)
+        if number in lacks:
+            continue
+        if marked:
+            trace.host().line("python").event("train", begin, 100, _r=1, step_num=number)
+        else:
+            plane.line("Steps").event(name(number), begin, 900)
+    return trace
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["Steps line", "markers"])
+@pytest.mark.parametrize("name", [str, lambda _: "step"], ids=["numbered", "without numbers"])
+def test_steps_that_the_trace_lacks_are_not_part_of_others(analyze, name, marked):
+    """The step before them lasted three times as long, and eight were ten."""
+    report = analyze(with_a_hole(name, marked=marked))
+    assert report.steps.count == COUNT - 2
+    assert max(row.wall_ms for row in report.steps.per_step) == pytest.approx(1.0)
+    assert [row.index for row in report.steps.per_step] == [0, 1, 2, 3, 6, 7, 8, 9]
+    assert "the trace lacks 2 steps between others" in report.steps.note
+    assert [(row.name, row.duration_ms) for row in report.phases] == [
+        ("steps not recorded", pytest.approx(2.0))
+    ]
+
+
+def test_a_device_that_lacks_no_step_gives_the_steps(analyze):
+    trace = with_a_hole(str)
+    device(trace, 1, range(COUNT), busy=800)
+    assert analyze(trace).steps.count == COUNT
+
+
+@pytest.mark.parametrize("every", [1, 10])
+def test_names_of_steps_that_jump_are_no_holes(analyze, every):
+    """Each tenth number is what the program calls a step, and no time passes where a number is left out."""
+    report = analyze(with_a_hole(lambda number: str(every * (number + (number > 4))), lacks=()))
+    assert (report.steps.count, report.phases) == (COUNT, [])
+
+
+def test_work_between_steps_that_no_step_does_is_no_hole(analyze):
+    trace = TraceBuilder()
+    for number in range(COUNT):
+        begin = number * LENGTH + 2 * LENGTH * (number > 4)
+        trace.tpu(0).line("Steps").event("step", begin, 900)
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin, 800)
+    trace.tpu(0).line("XLA Modules").repeat("evaluate(2)", [5000, 6000], 800)
+    report = analyze(trace)
+    assert (report.steps.count, report.phases) == (COUNT, [])
 
 
 def at_speeds(*speeds):
@@ -117,7 +173,22 @@ def test_a_device_that_ran_before_the_steps_alone_is_no_part_of_the_mean(analyze
     trace.tpu(2).line("XLA Modules")
     report = analyze(trace)
     assert report.run_summary.device_busy_share == pytest.approx(1.0)
-    assert any("2 of 3 x TPU did no work in the captured steps" in each for each in report.warnings)
+    assert "host0: 1 of 3 x TPU has no events in the trace: whether it works is unknown" in report.warnings
+    assert "host0: 1 of 3 x TPU did no work in the captured steps" in report.warnings
+
+
+def test_devices_without_events_are_in_the_count_of_all(analyze):
+    """ "1 x TPU" was said of a trace of four devices that has events of one."""
+    trace = TraceBuilder()
+    device(trace, 0, range(COUNT))
+    for index in (1, 2, 3):
+        trace.tpu(index)
+    report = analyze(trace)
+    assert (report.environment["device_count"], report.environment["devices_in_trace"]) == (1, 4)
+    assert device_count(report) == "1 of 4"
+    assert "3 of 4 x TPU have no events in the trace: whether they work is unknown" in "".join(
+        report.warnings
+    )
 
 
 def test_steps_that_the_capture_cut_are_left_out(read):

@@ -8,14 +8,17 @@ REDUCE = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %g), replica_groups={}"
 STEPS, COMPUTES = 8, 500
 
 
-def chips(*late, line=REDUCE, takes=50):
-    """Chips that compute so much longer (µs) than others before an all-reduce, in steps that end with the last."""
+def chips(*late, line=REDUCE, takes=50, by_turns=False):
+    """Chips that compute so much longer (µs) than others before an all-reduce, in steps that end with the last.
+
+    `by_turns`: in each step it is the next chip that does so.
+    """
     trace = TraceBuilder()
     most = max(late)
     length = COMPUTES + most + takes
-    for index, own in enumerate(late):
+    for index in range(len(late)):
         for step in range(STEPS):
-            begin = step * length
+            begin, own = step * length, late[(index + step * by_turns) % len(late)]
             plane = trace.tpu(index)
             plane.line("Steps").event(str(step), begin, length)
             plane.line("XLA Modules").event("f(1)", begin, length)
@@ -65,6 +68,27 @@ def test_of_chips_that_come_late_together_none_is_named(analyze):
     report = analyze(chips(0, 300, 300, 0))
     assert "a wait for chips that come later" in report.verdict.sentence
     assert "than the chips that come last" in finding(report, "barrier-skew").title
+
+
+def test_chips_that_are_late_by_turns_are_a_finding_that_names_none(analyze):
+    """Each of four chips is late by 300 us in every fourth step, and waits 225 us per step on average."""
+    report = analyze(chips(0, 0, 300, 0, by_turns=True))
+    said = finding(report, "barrier-skew")
+    assert said.status == "failed"
+    assert (
+        said.title == "Chips come last by turns, no single one is late: each waits 225 µs per step on average"
+    )
+    assert (said.savings.low, said.savings.high) == (0.0, pytest.approx(0.3))
+    assert "limit each expert's capacity" in said.fix.text
+    assert "is a wait for chips that come last by turns" in report.verdict.sentence
+
+
+def test_the_fix_for_one_late_chip_is_not_that_for_turns(analyze):
+    assert "expert" not in finding(analyze(chips(0, 0, 300, 0)), "barrier-skew").fix.text
+
+
+def test_chips_that_are_late_by_turns_for_less_than_is_worth_naming_pass(analyze):
+    assert finding(analyze(chips(0, 0, 50, 0, by_turns=True)), "barrier-skew").status == "passed"
 
 
 def test_collectives_of_some_chips_say_nothing_of_lateness(analyze):

@@ -56,6 +56,36 @@ def test_direction_bytes_rate_exposed_and_hidden(analyze):
     assert report.to_dict()["offload"][0]["direction"] == "host_to_device"
 
 
+def test_an_op_of_a_program_that_began_before_the_capture_belongs_to_the_program(analyze):
+    """The first end of a copy has no program around it: start and end were two copies with the bytes of both."""
+    trace = TraceBuilder()
+    steps(trace)
+    for plane in trace.space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                event.offset_ps += 500 * 1_000_000
+    begins = [500, 1500, 2500]
+    work(trace, FROM_HOST_DONE, [100, *(b + 700 for b in begins)], 149)
+    work(trace, FROM_HOST, [b + 500 for b in begins], 1)
+    work(trace, FROM_HOST, [b + 500 for b in begins], 300, line="Async XLA Ops")
+    (copy,) = analyze(trace).offload
+    assert (copy.name, copy.bytes, copy.occurrences) == ("copy-start.2", 30 * MB, 3)
+
+
+@pytest.mark.parametrize(("gb", "needs"), [(0.4, True), (40.0, False)])
+def test_a_link_does_not_need_longer_for_a_step_than_the_step(analyze, gb, needs):
+    """At a chip's 32 GB/s or so 40 GB take longer than 1 ms: then the bytes or the rate are wrong."""
+    trace = TraceBuilder()
+    steps(trace)
+    size = round(gb * 25 * MB)
+    work(trace, FROM_HOST_DONE, [700, 1700, 2700], 250, size=size)
+    work(trace, FROM_HOST, [400, 1400, 2400], 1, size=size)
+    trace.tpu(0).stat(device_type_string="TPU v6 Lite")
+    found = next(each for each in analyze(trace).findings if each.rule == "exposed-host-offload")
+    assert found.status == "failed"
+    assert ("the link needs at least" in found.title) is needs
+
+
 def test_a_copy_behind_another_exposed_copy_is_not_hidden(analyze):
     trace = TraceBuilder()
     steps(trace)

@@ -235,6 +235,28 @@ def test_a_wait_is_not_called_a_read(analyze, call, said, named):
     assert f"It is {named} at train.py:9." in sentence
 
 
+@pytest.mark.parametrize(
+    ("begins", "verdict", "title"),
+    [
+        (310, "makes host and device take turns", "makes host and device take turns"),
+        (900, "the device idles for 60 % of each step", "holds training up"),
+    ],
+)
+def test_verdict_and_finding_agree_on_what_reads_do(analyze, begins, verdict, title):
+    """The device works until a read ends, from 310 us on for nearly all of it and from 900 on for little of it."""
+    trace = TraceBuilder()
+    for begin in range(0, 10_000, 1000):
+        python = trace.host().line("python").event("train", begin, 1000, _r=1)
+        python.event("SyncLiveTensorsGraph", begin, 300)
+        python.event("tpuprof.host_read", begin + 310, 690, call="item", source="train.py:9")
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin + begins, 990 - begins)
+    report = analyze(trace)
+    found = next(each for each in report.findings if each.rule == "device-to-host-sync")
+    assert found.status == "failed"
+    assert verdict in report.verdict.sentence
+    assert title in found.title
+
+
 def test_copies_to_the_device_have_their_line(analyze):
     trace = TraceBuilder()
     words = {"frames": "train (/u/train.py:14)", "call": "table.to(device)", "source": "/u/train.py:14"}

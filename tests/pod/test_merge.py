@@ -18,6 +18,7 @@ from tests.storage.conftest import _moto, s3  # noqa: F401
 from tpuprof import parallel
 from tpuprof.analysis import processes
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.analysis.sections.hosts import WAITS_LISTED_UP_TO
 from tpuprof.decode.find import Found
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.barriers import Barriers
@@ -404,6 +405,16 @@ def test_the_merged_verdict_names_the_op_and_the_slices_as_that_of_all_files_doe
     said = analyze_run(folder).verdict.sentence
     assert "between slices" in said or "It is recv-done.4 at train.py:9." in said
     assert merged_verdict(folder) == said
+
+
+@pytest.mark.parametrize("hosts", [WAITS_LISTED_UP_TO, WAITS_LISTED_UP_TO + 1])
+def test_the_merged_verdict_names_the_host_that_is_waited_for(tmp_path, hosts):
+    """Also of more hosts than those whose waits are listed one by one."""
+    folder = tmp_path / "plugins" / "profile" / "x"
+    folder.mkdir(parents=True)
+    for row in range(hosts):
+        trace((300 * (row == 3), 300)).write(folder / f"h{row}.xplane.pb")
+    assert " % of that is a wait for h3, which comes last, and no communication." in merged_verdict(folder)
 
 
 def test_the_merged_verdict_knows_work_that_is_done_again(tmp_path):

@@ -93,6 +93,7 @@ def given(**values):
     if "steps" in values:
         values["steps"] = in_columns(values["steps"])
     values.setdefault("sees_device", True)
+    values.setdefault("idles_in_reads", False)
     return GivenSignals(**values)
 
 

@@ -146,6 +146,7 @@ def _environment(run: Run) -> dict[str, Any]:
         "device_count": sum(device.count for device in devices)
         + sum(each.devices_left_out for each in run.hosts)
         or sum(each.count for each in gpus),
+        "devices_in_trace": sum(host.device_planes for host in run.hosts),
         "megacore": devices[0].megacore if devices else None,
         "host_count": len(run.hosts),
         "machine_count": machines([each.name for each in run.hosts], torch_tpu="torch_tpu" in frameworks),

@@ -100,13 +100,17 @@ def _occurrences(step: Int64, op: Int64) -> Int64:
 
 
 class Meetings(NamedTuple):
-    """Collectives of all devices inside steps: how many, and how long one device waited in them for the others (ps)."""
+    """Collectives of all devices inside steps: how many, and how long one device waited in them for the others (ps).
+
+    `first_ps` is how long whichever device came first to each waited, in all of them.
+    """
 
     met: int
     waited_ps: int
+    first_ps: int
 
 
-NO_MEETINGS = Meetings(0, 0)
+NO_MEETINGS = Meetings(0, 0, 0)
 
 
 def chip_meetings(devices: list[DeviceActivity], steps: Steps) -> list[Meetings]:
@@ -123,8 +127,11 @@ def chip_meetings(devices: list[DeviceActivity], steps: Steps) -> list[Meetings]
         order = np.argsort(key, kind="stable")
         columns.append((key[order], spent[order]))
     times = _side_by_side(columns)
-    waited = (times - times.min(axis=0)).sum(axis=1)
-    return [Meetings(times.shape[1], int(ps)) for ps in waited] if times.shape[1] else []
+    if not times.shape[1]:
+        return []
+    waits = times - times.min(axis=0)
+    first = int(waits.max(axis=0).sum())
+    return [Meetings(times.shape[1], int(ps), first) for ps in waits.sum(axis=1)]
 
 
 def _side_by_side(found: list[tuple[Int64, Int64]]) -> Int64:

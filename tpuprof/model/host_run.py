@@ -37,6 +37,7 @@ from tpuprof.model.device.program_ops import program_ops, programs_in_steps
 from tpuprof.model.device.recorded_devices import seen_in_steps
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
+from tpuprof.model.device.virtual_devices import cpu_devices, of_unknown_count
 from tpuprof.model.host import vocabulary as vocabularies
 from tpuprof.model.host.activity import (
     HostActivity,
@@ -146,8 +147,9 @@ class HostRun:
     unnamed: Unnamed | None = None
     # Whether the trace has planes of devices, and shows no work of any.
     blind: bool = False
-    # Devices that work in a part of the steps only: figures are not of them.
+    # Devices that work in a part of the steps only: figures are not of them. And planes of devices, with work or none.
     devices_left_out: int = 0
+    device_planes: int = 0
 
     @property
     def after_steps(self) -> AfterCapture | None:
@@ -188,6 +190,8 @@ def _analyzed(
 ) -> HostRun:
     host = build_host(trace, name)
     words = vocabularies.detect(host.event_names, trace.format)
+    if virtual_devices is None and not host.devices and not host.gpus:
+        virtual_devices = cpu_devices(host.threads)
     # Two halves side by side: what takes long over a device's events, and what is asked of the host and of programs.
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
@@ -203,9 +207,10 @@ def _analyzed(
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
     fields = {
-        "notes": [*seen.notes, *tracer_note(driver, words)],
+        "notes": [*seen.notes, *of_unknown_count(devices, virtual_devices), *tracer_note(driver, words)],
         "blind": seen.blind,
         "devices_left_out": seen.left_out,
+        "device_planes": len(host.devices) or len(host.gpus),
         **_of_devices(devices, steps, protos, parameter_names),
     }
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)

@@ -218,6 +218,8 @@ def parameter_names(info: dict[str, Any]) -> tuple[str, ...]:
 
 
 def virtual_devices(info: dict[str, Any]) -> int | None:
-    """The number of CPU devices, where run.json says it."""
-    count = info.get("device", {}).get("global_count") if isinstance(info.get("device"), dict) else None
-    return count if isinstance(count, int) and count > 0 else None
+    """The number of a process's own CPU devices, where run.json says it."""
+    stated = info.get("device")
+    device = stated if isinstance(stated, dict) else {}
+    counts = [device.get(name) for name in ("local_count", "global_count")]
+    return next((each for each in counts if isinstance(each, int) and each > 0), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import TypeVar
@@ -11,10 +12,11 @@ import numpy as np
 
 from tpuprof.bounds import INCONSISTENT
 from tpuprof.decode.columns import Line, Plane, StatSums, StatTable, Trace, sum_stats
+from tpuprof.decode.joined_lines import one_of_each
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.intervals import Int64, inherit, nesting
 from tpuprof.records import record
-from tpuprof.units import NS_PER_S, PS_PER_NS
+from tpuprof.units import NS_PER_S, PS_PER_NS, counted
 
 _T = TypeVar("_T")
 TPU_PLANE = re.compile(r"/device:TPU:(\d+)$")
@@ -127,9 +129,10 @@ def build_host(trace: Trace, name: str) -> Host:
             "Capture again; if it persists, report the file.",
         )
     host = Host(name, trace, origin, [], {}, {})
-    for plane in trace.planes:
+    for plane in _one_of_each(trace.planes, host.warnings):
         device = TPU_PLANE.match(plane.name)
         if device:
+            plane.lines = _queues(plane, host.warnings)
             host.devices[int(device.group(1))] = _tracks(plane, origin)
             host.device_planes[int(device.group(1))] = plane
         elif sparse := SPARSE_PLANE.match(plane.name):
@@ -140,6 +143,38 @@ def build_host(trace: Trace, name: str) -> Host:
             host.threads.extend(_tracks(plane, origin))
     host.warnings += _damaged(host)
     return host
+
+
+def _one_of_each(planes: list[Plane], warnings: list[str]) -> list[Plane]:
+    """The planes, of several of one device the one with most events: files that were joined have each twice."""
+    kept: dict[str, Plane] = {}
+    for plane in planes:
+        if plane.name.startswith("/device:"):
+            own = sum(map(len, plane.lines))
+            other = kept.get(plane.name)
+            if other is None or own > sum(map(len, other.lines)):
+                kept[plane.name] = plane
+    several = Counter(plane.name for plane in planes if plane.name in kept)
+    warnings += [
+        f"{name}: the trace has {count} planes of this name, as where files were joined: figures are of the one with "
+        "most events"
+        for name, count in several.items()
+        if count > 1
+    ]
+    return [plane for plane in planes if kept.get(plane.name, plane) is plane]
+
+
+def _queues(plane: Plane, warnings: list[str]) -> list[Line]:
+    """The lines of a device that have events, one of each name."""
+    kept, left_out = one_of_each(plane.lines)
+    if left_out:
+        events = sum(map(len, left_out))
+        named = ", ".join(sorted({line.name for line in left_out}))
+        warnings.append(
+            f"{plane.name}: it has several lines of one name side by side ({named}): figures are of the longest, and "
+            f"{counted(events, 'event')} are left out"
+        )
+    return kept
 
 
 def _tracks(plane: Plane, origin_ns: int) -> list[Track]:

@@ -48,6 +48,8 @@ COMPUTED_AGAIN = (
     "Sync-bound: reads of values in mid-step run graphs of their own, and the step computes the same again, which "
     "costs about {of_step}."
 )
+# What each of the sentences on lost overlap says.
+TAKE_TURNS = "take turns"
 # The sentence where host and device would work side by side without the read.
 TURNS_BY_READS = (
     "Sync-bound: a device-to-host read in the step makes host and device take turns, which costs up to "

@@ -222,6 +222,7 @@ def _environment(
         **{name: first.get(name) for name in _OF_DEVICES},
         "framework": frameworks_stated(stated, asked.info),
         "device_count": sum(each.get("device_count") or 0 for each in own),
+        "devices_in_trace": sum(each.get("devices_in_trace") or 0 for each in own),
         "host_count": len(found),
         "machine_count": machines([each.name for each in found], torch_tpu="torch_tpu" in stated),
         "unread_hosts": dict(sorted(asked.failed.items())),

@@ -11,7 +11,14 @@ from tpuprof.render.savings import (
     saved_amount,
     tried,  # noqa: F401  # for templates, which know this module alone
 )
-from tpuprof.report.labels import STATUS_WORDS, host_count, method_title, samples_per_second, shared_saving
+from tpuprof.report.labels import (
+    STATUS_WORDS,
+    device_count,
+    host_count,
+    method_title,
+    samples_per_second,
+    shared_saving,
+)
 from tpuprof.report.step_times import step_times
 from tpuprof.shown_text import printable
 from tpuprof.units import MS_PER_S, NS_PER_MS, counted, format_bytes, format_ms, format_share
@@ -41,7 +48,7 @@ def headline(report: Report) -> str:
     """Steps and devices in one line."""
     steps, environment = report.steps, report.environment
     device = environment.get("device_type") or "unknown device"
-    devices = f"{environment.get('device_count', 0)} × {device}, {host_count(report)}"
+    devices = f"{device_count(report)} × {device}, {host_count(report)}"
     if steps.median_ms is None or steps.p95_ms is None:
         return printable(f"{devices}; no steps: {steps.note}")
     times = f"{counted(steps.count, 'step')}, {step_times(report)}{samples_per_second(report)}"
@@ -187,7 +194,7 @@ def environment_facts(report: Report) -> list[tuple[str, str]]:
     facts += [(name, version) for name, version in versions.items() if name != "tpuprof"]
     facts += [("python", run.get("python")), ("platform", run.get("platform"))]
     facts += [("framework", environment.get("framework")), ("device type", environment.get("device_type"))]
-    facts += [("devices", environment.get("device_count")), ("hosts", environment.get("host_count"))]
+    facts += [("devices", device_count(report)), ("hosts", environment.get("host_count"))]
     facts += [("hosts that cannot be read", ", ".join(environment.get("unread_hosts") or {}) or None)]
     facts += [("processes", run.get("process_count")), ("SPMD", spmd_text(run.get("spmd")))]
     facts += [("C++11 ABI", run.get("cxx11_abi"))]

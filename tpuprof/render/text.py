@@ -15,6 +15,7 @@ from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_firs
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import (
+    device_count,
     host_count,
     method_title,
     nothing_failed,
@@ -133,7 +134,8 @@ def _facts(report: Report) -> list[RenderableType]:
 def _headline(report: Report) -> str:
     steps, environment = report.steps, report.environment
     device = environment["device_type"] or "unknown device"
-    seen = f"{environment['device_count']} x {device}" if environment["device_count"] else "no device plane"
+    planes = environment["device_count"] or environment.get("devices_in_trace")
+    seen = f"{device_count(report)} x {device}" if planes else "no device plane"
     devices = f"{seen}{_on_hosts(report)}"
     if steps.median_ms is None or steps.p95_ms is None:
         span = f", {format_ms(steps.per_step[0].wall_ms)}" if steps.whole_capture else ""

@@ -162,6 +162,13 @@ def transfers_title(title: str, rows: list[TransferRow]) -> str:
     return f"{title}, one device of {rows[0].host}" if rows and rows[0].host else title
 
 
+def device_count(report: Report) -> str:
+    """`4`, or `4 of 8` where the trace has devices without work."""
+    count = int(report.environment.get("device_count") or 0)
+    known = int(report.environment.get("devices_in_trace") or 0)
+    return f"{count} of {known}" if known > count else str(count)
+
+
 def host_count(report: Report) -> str:
     """`4 hosts`, `3 of 4 hosts` where one cannot be read, or `4 processes of 1 host`."""
     hosts = int(report.environment.get("host_count") or 1)

@@ -10,6 +10,10 @@ from tpuprof.report.sections import ChipWaitRow
 # last alone: of several that come late together none is named. A judgement: half.
 ALONE_FROM_SHARE = 0.5
 
+# Share of what the chip that comes first waits that one chip must wait longer than another over all collectives, from
+# which the same chips are late each time; below it they are late by turns. A judgement: half.
+SAME_FROM_SHARE = 0.5
+
 
 def by_host(rows: Sequence[ChipWaitRow]) -> list[list[ChipWaitRow]]:
     """The rows of each host."""
@@ -34,3 +38,15 @@ def last_to_collectives(rows: Sequence[ChipWaitRow]) -> ChipWaitRow | None:
     mean = waited_in_collectives(others) / len(others)
     ahead = others[0].waited_ms_in_collectives - last.waited_ms_in_collectives
     return last if mean > 0 and ahead >= ALONE_FROM_SHARE * mean else None
+
+
+def spread(rows: Sequence[ChipWaitRow]) -> float:
+    """What the chip of a host that waits longest waits longer than the one that waits least, in steps (ms)."""
+    times = [row.all_ms_in_steps for row in rows]
+    return max(times) - min(times)
+
+
+def late_by_turns(rows: Sequence[ChipWaitRow]) -> bool:
+    """Whether now one chip of a host comes last to collectives and now another: over all of them they wait alike."""
+    first = max(row.first_ms_in_collectives for row in rows)
+    return first > 0 and spread(rows) < SAME_FROM_SHARE * first

@@ -29,6 +29,7 @@ UNREADABLE_BUNDLE = (OSError, ValueError, KeyError, RuntimeError, EOFError, zipf
 _ENVIRONMENT: dict[str, type] = {
     "device_type": str,
     "device_count": int,
+    "devices_in_trace": int,
     "host_count": int,
     "machine_count": int,
     "framework": str,

@@ -138,13 +138,17 @@ class LayerRow:
 
 @record(frozen=True)
 class LateStepRow:
-    """One step across hosts: who came last, how late against the first, at which op, what each host waited."""
+    """One step across hosts: who came last, how late against the first, at which op, what each host waited.
+
+    `mean_waited_ms` is the mean of the hosts, also where they are too many to list.
+    """
 
     step: int
     host: str
     lag_ms: float
     barrier: str
     waited_ms: dict[str, float]
+    mean_waited_ms: float | None = None
 
 
 @record(frozen=True)
@@ -164,7 +168,8 @@ class ChipWaitRow:
     """One device's waits for the other chips before programs that need all of them, over the capture (ms).
 
     The device that waits least came last: `late_ms` is what the one that waits most waits longer than it. In
-    `collectives`, those of all devices that lie in steps, it waits for the one that comes last to each.
+    `collectives`, those of all devices that lie in steps, it waits for the one that comes last to each;
+    `first_ms_in_collectives` is what whichever device of the host comes first to each waits, in all of them.
     """
 
     host: str
@@ -175,6 +180,7 @@ class ChipWaitRow:
     late_ms: float
     collectives: int = 0
     waited_ms_in_collectives: float = 0.0
+    first_ms_in_collectives: float = 0.0
 
     @property
     def all_ms_in_steps(self) -> float:

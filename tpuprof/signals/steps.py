@@ -12,6 +12,7 @@ from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, StepColumns, step_columns
 from tpuprof.model.steps.table import TYPICAL_UP_TO
+from tpuprof.model.verdict_sentence import TAKE_TURNS
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 from tpuprof.report.schema import CompileRow, StepSummary
 from tpuprof.report.sections import PhaseRow, Steadiness
@@ -137,6 +138,11 @@ class StepSignals(SignalsBase):
     def bound(self) -> str:
         """What the verdict says holds the run back."""
         return self._report.verdict.bound
+
+    @signal("yes or no")
+    def idles_in_reads(self) -> bool:
+        """Whether the verdict is on reads in which the device idles, and not on turns that they force."""
+        return self.bound == "sync" and TAKE_TURNS not in self._report.verdict.sentence
 
     @signal("compiles", needs=(STEPS, COMPILES))
     def step_compiles(self) -> list[CompileRow]:

@@ -13,7 +13,7 @@ from tpuprof.compare.diff import signed_ms
 from tpuprof.parts import DEVICE_PARTS, PARTS, TRACING
 from tpuprof.render.content import failed_findings, first_to_try
 from tpuprof.render.triage import verdict_note
-from tpuprof.report.labels import format_rate, host_count, nothing_failed
+from tpuprof.report.labels import device_count, format_rate, host_count, nothing_failed
 from tpuprof.report.step_times import runs_ahead
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.comparison import changed_findings, changed_parts, changed_times
@@ -98,7 +98,7 @@ def _first_to_try(view: View) -> list[Any]:
 
 def _facts(report: Report) -> Any:
     steps, environment = report.steps, report.environment
-    devices = f"{environment['device_count']} × {environment['device_type'] or 'unknown device'}"
+    devices = f"{device_count(report)} × {environment['device_type'] or 'unknown device'}"
     text = f"{devices}, {host_count(report)}, {_framework(environment['framework'])}. "
     text += f"Steps found by: {steps.method} ({steps.confidence} confidence)."
     return dmc.Text(text, c="dimmed", size="sm")

@@ -78,12 +78,14 @@ def _clocks(skew: Skew) -> str:
 
 
 def _late_step_row(late: LateStep, *, with_waits: bool) -> LateStepRow:
+    waited = late.waited_ps
     return LateStepRow(
         step=late.number,
         host=late.host,
         lag_ms=ps_to_ms(late.lag_ps),
         barrier=late.barrier,
-        waited_ms={name: ps_to_ms(ps) for name, ps in late.waited_ps.items()} if with_waits else {},
+        waited_ms={name: ps_to_ms(ps) for name, ps in waited.items()} if with_waits else {},
+        mean_waited_ms=ps_to_ms(sum(waited.values())) / len(waited) if waited else None,
     )
 
 
@@ -104,6 +106,7 @@ def _chip_rows(host: HostRun) -> list[ChipWaitRow]:
             late_ms=ps_to_ms(last[1]) if last is not None and each is last[0] else 0.0,
             collectives=meetings.met,
             waited_ms_in_collectives=ps_to_ms(meetings.waited_ps),
+            first_ms_in_collectives=ps_to_ms(meetings.first_ps),
         )
         rows += [row] if row.barriers or row.collectives else []
     return rows

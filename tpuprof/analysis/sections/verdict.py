@@ -35,7 +35,7 @@ from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.records import record
 from tpuprof.report.labels import fallback_text
-from tpuprof.report.late_chip import last_to_collectives
+from tpuprof.report.late_chip import by_host, last_to_collectives, late_by_turns
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
@@ -211,8 +211,8 @@ def _late_host(times: StepTimes, hosts: Hosts) -> str:
     waits = times.parts.get(part.COLLECTIVE, 0.0) * len(hosts.late_steps)
     if not hosts.straggler or hosts.method != BARRIER or not waits:
         return ""
-    late = [row.waited_ms for row in hosts.late_steps if row.host == hosts.straggler and row.waited_ms]
-    share = min(sum(sum(each.values()) / len(each) for each in late) / waits, 1.0)
+    late = [row.mean_waited_ms or 0.0 for row in hosts.late_steps if row.host == hosts.straggler]
+    share = min(sum(late) / waits, 1.0)
     return _is_a_wait(share, f"{hosts.straggler}, which comes last")
 
 
@@ -220,7 +220,11 @@ def _late_chip(run: Run, rows: Sequence[ChipWaitRow]) -> str:
     """How much of communication is a wait for the chip that comes last; empty where that is little."""
     last = last_to_collectives(rows)
     of = f" of {last.host}" if last is not None and len(run.hosts) > 1 else ""
-    other = f"{last.device}{of}, which comes last" if last is not None else "chips that come later"
+    if last is not None:
+        other = f"{last.device}{of}, which comes last"
+    else:
+        turns = any(late_by_turns(group) for group in by_host(rows))
+        other = "chips that come last by turns" if turns else "chips that come later"
     return _is_a_wait(late_share(rows, run.hosts), other)
 
 

@@ -100,7 +100,8 @@ class DeviceActivity:
     """One device, or on CPU all virtual devices together.
 
     `async_ops` and `async_events` are asynchronous copies and collectives, from start to completion, as far as
-    the capture has them. `step_start` and `step_end` are the device's own `Steps` line, empty where it has none.
+    the capture has them. `step_start` and `step_end` are the device's own `Steps` line, empty where it has none;
+    `step_number` is what these are called, -1 where that is not a number.
     """
 
     name: str
@@ -114,6 +115,7 @@ class DeviceActivity:
     executing: Spans
     step_start: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     step_end: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    step_number: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     peak_flops_per_s: float | None = None
     peak_hbm_bytes_per_s: float | None = None
     # Whether two TensorCores run the program as one device; None where the trace does not say.

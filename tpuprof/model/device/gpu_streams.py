@@ -16,6 +16,7 @@ from tpuprof.decode.columns import NO_TEXT, Plane, TextColumn
 from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns, no_ops
 from tpuprof.model.device.op_kind import OpKind, op_kind
 from tpuprof.model.device.op_lines import op_lines
+from tpuprof.model.device.step_numbers import step_numbers
 from tpuprof.model.intervals import union
 from tpuprof.model.timeline import Track
 
@@ -74,6 +75,7 @@ def read_gpu(plane: Plane, tracks: Sequence[Track], vendor: str) -> DeviceActivi
         executing=union(events.start, events.end),
         step_start=steps.start if steps else none,
         step_end=steps.end if steps else none,
+        step_number=step_numbers(steps) if steps else none,
         peak_hbm_bytes_per_s=_stated(plane, "memory_bandwidth"),
     )
 

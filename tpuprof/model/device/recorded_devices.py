@@ -68,14 +68,22 @@ def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> S
     any_works: Bool = np.any(np.stack(busy) > 0, axis=0)
     whole = [each for each in used if _is_seen(each[1], any_works)] or used
     stopped = [each for each in used if whole is not used and not _is_seen(each[1], any_works)]
-    idle = max(planes, len(devices)) - len(used)
-    if idle:
-        notes.append(f"{idle} of {idle + len(used)} x {devices[0].type} did no work in the captured steps")
+    notes += _without_work(devices, len(used), max(planes, len(devices)))
     told = [_told(stopped, len(whole), len(steps))] if stopped else []
     kept = [device for device, _ in whole]
     works = {each.name: int(own.sum()) for each, own in zip(devices, busy, strict=True)}
     left_out = sum(device.count for device, _ in stopped)
     return Seen(kept, told, [*notes, *_unlike(kept, works, steps)], left_out=left_out)
+
+
+def _without_work(devices: list[DeviceActivity], used: int, planes: int) -> list[str]:
+    """Of devices of which so many of all do no work in the steps; a TPU's without any event may work unseen."""
+    empty = 0 if devices[0].is_gpu else planes - len(devices)
+    idle = planes - used - empty
+    kind = f"of {planes} x {devices[0].type}"
+    have, they = ("has", "it works") if empty == 1 else ("have", "they work")
+    notes = [f"{empty} {kind} {have} no events in the trace: whether {they} is unknown"] if empty else []
+    return [*notes, *([f"{idle} {kind} did no work in the captured steps"] if idle else [])]
 
 
 def _of_blind(devices: list[DeviceActivity]) -> str:

@@ -19,6 +19,7 @@ from tpuprof.model.device.kernel_flops import kernel_flops
 from tpuprof.model.device.op_kind import ARRAY, MEGASCALE, ON_CHIP, OpKind, op_kind
 from tpuprof.model.device.op_lines import op_lines
 from tpuprof.model.device.sparse_core import read_sparse, with_sparse
+from tpuprof.model.device.step_numbers import step_numbers
 from tpuprof.model.intervals import EMPTY, Int64, Spans, distinct, self_time, union
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
@@ -136,6 +137,7 @@ def read_tpu(
         executing=union(programs.start, programs.end),
         step_start=steps.start if steps else none,
         step_end=steps.end if steps else none,
+        step_number=step_numbers(steps) if steps else none,
         megacore=_megacore(plane),
         barriers=_named(lines.get(TRACEME_LINE), BARRIER),
         sparse_busy=sparse_work.busy if sparse_work is not None else None,
@@ -273,11 +275,17 @@ def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
 def _program_names(op: Int64, count: int, track: Track, programs: ProgramRuns) -> list[str]:
     """Name of the program that each of `count` ops belongs to, empty where unknown.
 
-    It is the program executing when the op first ran.
+    It is the program executing when the op first ran: of a capture that begins amid a program, in the next one.
     """
     if not len(programs.start) or not len(op):
         return [""] * count
     first = _first_rows(op, count)
+    amid = track.start[first] < programs.start.min()
+    if amid.any():
+        rows = np.flatnonzero(track.start >= programs.start.min())
+        later = _first_rows(op[rows], count)
+        again = amid & (later >= 0)
+        first[again] = rows[later[again]]
     order = np.argsort(programs.start, kind="stable")
     position = np.searchsorted(programs.start[order], track.start[first], "right") - 1
     program = np.where(position >= 0, programs.program[order[np.maximum(position, 0)]], len(programs.names))

@@ -9,6 +9,7 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
+from tpuprof.model.steps.holes import lacking, without_holes
 from tpuprof.model.steps.table import (
     HIGH,
     Steps,
@@ -28,11 +29,12 @@ SAME_STEPS = 1.01
 
 @record(frozen=True)
 class _Line:
-    """Steps of one device in time order, each once (ps)."""
+    """Steps of one device in time order, each once (ps); `lack` is how many the trace lacks behind each."""
 
     device: str
     start: Int64
     end: Int64
+    lack: Int64
 
     @property
     def covered(self) -> int:
@@ -58,11 +60,11 @@ def device_line_steps(devices: list[DeviceActivity]) -> Steps | None:
     lines = over_the_capture(lines, [Times(each.covered, len(each.start)) for each in lines])
     longest = max(lines, key=lambda each: each.length)
     same = longest.length <= shortest.length * SAME_STEPS
-    chosen = lines[0] if same else longest
+    chosen = min(lines, key=lambda each: int(each.lack.sum())) if same else longest
     note = "" if same else _differ(longest, shortest)
-    return _whole(
-        tiled(StepSource.DEVICE, HIGH, np.arange(len(chosen.start)), chosen.start, chosen.end, note)
-    )
+    number = np.arange(len(chosen.start)) + np.cumsum(chosen.lack) - chosen.lack
+    steps = tiled(StepSource.DEVICE, HIGH, number, chosen.start, chosen.end, note)
+    return _whole(without_holes(steps, chosen.end, chosen.lack))
 
 
 def _differ(longest: _Line, shortest: _Line) -> str:
@@ -81,7 +83,8 @@ def _line(device: DeviceActivity) -> _Line:
     own = np.ones(len(start), np.bool_)
     own[1:] = (start[1:] >= reach[:-1]) | (end[1:] > reach[:-1])
     own[1:] &= start[1:] != start[:-1]
-    return _Line(device.name, start[own], end[own])
+    start, end, number = start[own], end[own], device.step_number[order][own]
+    return _Line(device.name, start, end, lacking(number, start, device.programs))
 
 
 def _whole(steps: Steps) -> Steps:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tpuprof.model.host.activity import kinds_of_spans
 from tpuprof.model.intervals import Int64
+from tpuprof.model.steps.holes import lacking, without_holes
 from tpuprof.model.steps.table import HIGH, MEDIUM, Steps, StepSource, tiled
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
@@ -63,7 +64,8 @@ def read_markers(driver: Track) -> Markers | None:
 
 def marked_steps(markers: Markers) -> Steps:
     """The markers as they stand."""
-    return tiled(StepSource.MARKERS, HIGH, markers.number, markers.start, markers.end)
+    found = tiled(StepSource.MARKERS, HIGH, markers.number, markers.start, markers.end)
+    return without_holes(found, markers.end, lacking(markers.number, markers.start))
 
 
 def compiled_steps(markers: Markers) -> Steps:
@@ -82,7 +84,8 @@ def profiler_steps(driver: Track) -> Steps | None:
     if not len(rows):
         return None
     number = numbers[rows] if (numbers[rows] != _UNNUMBERED).all() else np.arange(len(rows))
-    return tiled(StepSource.PROFILER, HIGH, number, driver.start[rows], driver.end[rows])
+    found = tiled(StepSource.PROFILER, HIGH, number, driver.start[rows], driver.end[rows])
+    return without_holes(found, driver.end[rows], lacking(number, driver.start[rows]))
 
 
 def _outermost(driver: Track, rows: Int64) -> Int64:

@@ -10,11 +10,12 @@ OTHER_CALLS = "other calls"
 ONE_OFF_COMPILE = "one-off compile"
 RUN_UP = "run-up"
 RUN_AHEAD = "run-ahead"
+NOT_RECORDED = "steps not recorded"
 
 
 @record(frozen=True)
 class Phase:
-    """A stretch from `start` to `end` (ps from origin) that is not training: its name, graph cuts, and the evidence.
+    """A stretch from `start` to `end` (ps from origin) that is no training, or unknown: its name, cuts, and evidence.
 
     `step` is the number of the step it comes before, or is in where `inside` is true.
     """

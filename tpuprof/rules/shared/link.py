@@ -18,6 +18,9 @@ from tpuprof.units import GIGA, MS_PER_S, format_ms
 # How much of what the link leaves to gain a schedule gains at least (share). A judgement: copies depend on what makes
 # and needs their tensors, so that not all of them can begin when the link is free.
 HIDDEN_AT_LEAST = 0.5
+# Least time for a step's bytes, over the step's own, from which the step disproves the rate or the bytes (ratio). A
+# step that the link fills is a few percent off, as its rate is that of other copies. A judgement.
+BEATEN_FROM = 1.1
 _WORDS = {TO_HOST: "to the host", TO_DEVICE: "to the device"}
 
 
@@ -76,7 +79,7 @@ _ALONE = "the rate of a copy alone on the link"
 
 
 def floor_of(signals: Signals) -> Floor | None:
-    """The floor of one device's link; None where a direction has no bytes or no rate."""
+    """The floor of one device's link; None where a direction has no bytes or no rate, or steps beat it."""
     steps = signals.step_count
     ways = [
         _way(direction, [row for row in signals.offload if row.kind == direction], steps, signals)
@@ -84,7 +87,10 @@ def floor_of(signals: Signals) -> Floor | None:
         if any(row.kind == direction for row in signals.offload)
     ]
     known = [way for way in ways if way is not None]
-    return Floor(known) if known and len(known) == len(ways) else None
+    floor = Floor(known) if known and len(known) == len(ways) else None
+    if floor is None or floor.both_ms > BEATEN_FROM * signals.step_ms:
+        return None
+    return floor
 
 
 def _way(direction: str, rows: list[TransferRow], steps: int, signals: Signals) -> Way | None:
@@ -126,7 +132,9 @@ def offload_price(signals: Signals, floor: Floor | None) -> Priced:
     """What overlapping the same bytes with all else in the step saves, given what the link needs for them."""
     if floor is None:
         return Priced(
-            None, "it cannot be priced: the trace gives no bytes or no rates of the copies", "medium"
+            None,
+            "it cannot be priced: the trace gives no bytes of the copies, or no rates that fit the step",
+            "medium",
         )
     step, exposed = signals.step_ms, signals.offload_share * signals.step_ms
     most = left_exposed(floor.both_ms, step, exposed) / exposed

@@ -9,7 +9,9 @@ again, in however few steps.
 ## Why it costs time
 
 While the host waits it traces nothing; while it then traces, the device has nothing to do. Without the read the two
-work side by side and the step takes as long as the slower of them.
+work side by side and the step takes as long as the slower of them. Where the verdict names the device's idle
+time in reads instead, as where the host works clearly longer than the device, the finding says that the read holds
+training up.
 
 A read before the graph cut runs all that its value needs, and keeps nothing else on the device: the next read and the
 cut compute the same again. Fourteen norms of gradients that are read one by one run the backward pass fourteen times.
@@ -149,6 +151,7 @@ OF_BLOCKED = 0.5
         "unfinished_ms",
         "device_at_most_ms",
         "bound",
+        "idles_in_reads",
         "falls_back",
         "host_reads",
         "python_reads",
@@ -211,10 +214,8 @@ def _turns(signals: Signals) -> Outcome:
     if first and first.source:
         inside = library_place(signals.stacks_if_sampled, part.HOST_SYNC, first.source)
         read = f"{_spoken(first.call)} at {first.source}{f' (in {inside})' if inside else ''}"
-    title, at_stake = (
-        f"{read} makes host and device take turns",
-        f", up to {format_share(share)} of each step",
-    )
+    does = "holds training up" if signals.idles_in_reads else "makes host and device take turns"
+    title, at_stake = f"{read} {does}", f", up to {format_share(share)} of each step"
     if runtime:
         return failed(
             share,
