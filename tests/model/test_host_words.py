@@ -6,8 +6,8 @@ import pytest
 
 from tpuprof.analysis.sections.host_words import host_sentence
 from tpuprof.model.step_times import StepTimes
-from tpuprof.report.host_lines import FORWARD_FROM_SAMPLES
 from tpuprof.report.sections import HostStackRow
+from tpuprof.report.tracing_lines import FORWARD_FROM_SAMPLES
 
 FILE = "/home/u/train.py"
 BACKWARD = "_engine_run_backward (/venv/lib/python3.11/site-packages/torch/autograd/graph.py:841)"

@@ -6,16 +6,13 @@ import pytest
 
 from tpuprof.report.host_lines import (
     CALL_FROM_SHARE,
-    FORWARD_FROM_SAMPLES,
     LINE_FROM_SHARE,
     at_line,
-    forward_at,
     is_at,
-    library_at,
-    traced_at,
     where_of,
 )
 from tpuprof.report.sections import HostStackRow
+from tpuprof.report.tracing_lines import FORWARD_FROM_SAMPLES, forward_at, library_at, traced_at
 
 FILE = "/home/u/train.py"
 MAIN = f"<module> ({FILE}:90)"

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from tpuprof.parts import HOST_PREFIX
-from tpuprof.report.host_lines import (
-    LINE_FROM_SHARE,
-    LOOP_FROM_SHARE,
-    Where,
-    in_package,
-    library_functions,
-    places_of_users,
-    places_that_train,
-)
+from tpuprof.report.host_lines import LINE_FROM_SHARE, LOOP_FROM_SHARE, Where, places_that_train
 from tpuprof.report.sections import HostStackRow
+from tpuprof.report.user_frames import in_package, library_functions, places_of_users
 
 
 def inside(stacks: list[HostStackRow], part: str, where: Where | None) -> str:

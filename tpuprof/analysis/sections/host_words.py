@@ -26,17 +26,15 @@ from tpuprof.report.host_lines import (
     LINE_FROM_SHARE,
     SEEN_FROM_SHARE,
     Where,
-    forward_at,
     holder_of,
     is_at,
-    library_at,
     lines_of,
-    traced_at,
     verb_of,
     where_of,
 )
 from tpuprof.report.library_lines import inside
 from tpuprof.report.sections import HostStackRow
+from tpuprof.report.tracing_lines import forward_at, library_at, traced_at
 from tpuprof.units import format_ms, format_share
 
 # Words of the verdict that eager mode explains.
