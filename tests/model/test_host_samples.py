@@ -4,18 +4,14 @@ import pytest
 
 from tests.builders import US, TraceBuilder
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
+from tpuprof.model.host.interval_pieces import MISSED_FROM_MS, RAN_FROM_SHARE
 from tpuprof.model.host.op_cost import (
     OP_MS_AT_MOST,
     OPS_TO_MEASURE,
     OTHER_CODE_FROM_OP_MS,
 )
-from tpuprof.model.host.samples import (
-    FRAMEWORK_WITHOUT_OPS_MS,
-    HARDLY_BEGUN_PS,
-    MISSED_FROM_MS,
-    RAN_FROM_SHARE,
-    SAME_CALL_WITHOUT_OPS,
-)
+from tpuprof.model.host.sample_marks import FRAMEWORK_WITHOUT_OPS_MS, SAME_CALL_WITHOUT_OPS
+from tpuprof.model.host.samples import HARDLY_BEGUN_PS
 from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 from tpuprof.model.host.still_lines import LONGER_THAN_MS
 from tpuprof.own_events import GRAPH_CUT, HOST_READ, UPLOAD

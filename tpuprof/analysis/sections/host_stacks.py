@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from tpuprof.model.attribution import compiling
-from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
+from tpuprof.model.host.interval_pieces import KINDS, TRACING
+from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.stacks import COMPILING, Stack
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.host_run import HostRun

@@ -19,11 +19,12 @@ from tpuprof.model.host.blocking_waits import (
     waits_alone,
     waits_by_reason,
 )
+from tpuprof.model.host.interval_pieces import GIL
 from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
 from tpuprof.model.host.recorded import Recorded, recorded_of
 from tpuprof.model.host.sample_events import times_of
-from tpuprof.model.host.samples import GIL, HostSamples, read_samples, refine
+from tpuprof.model.host.samples import HostSamples, read_samples, refine
 from tpuprof.model.host.stacks import COMPILING
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import (

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.host.samples import KINDS, READ_BY, HostSamples
+from tpuprof.model.host.interval_pieces import KINDS
+from tpuprof.model.host.samples import READ_BY, HostSamples
 from tpuprof.model.host.stacks import called
 from tpuprof.model.intervals import EMPTY, Bool, Spans, union
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
+from tpuprof.model.host.interval_pieces import KINDS, TRACING
+from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, merge, union
 from tpuprof.model.timeline import Track

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
+from tpuprof.model.host.interval_pieces import KINDS, TRACING
+from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.stacks import loads_data
 from tpuprof.model.intervals import EMPTY, Spans, covered, union
 

@@ -10,7 +10,8 @@ import sys
 
 import numpy as np
 
-from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
+from tpuprof.model.host.interval_pieces import KINDS, TRACING
+from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.stacks import IO, LOCK, SLEEP, Stack
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, Spans, covered, flatten, inherit
