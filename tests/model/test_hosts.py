@@ -12,8 +12,8 @@ from tpuprof.model.timeline import build_host
 REDUCE = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %g), replica_groups={}"
 
 
-def host(late, *, steps=5, clock_ms=0.0, name="train", line=REDUCE, program="f(1)"):
-    """Steps of 1 ms that end in an all-reduce of 100 us beyond the wait for the other host, which is never late."""
+def host(late, *, steps=5, clock_ms=0.0, name="train", line=REDUCE, program="f(1)", takes=100):
+    """Steps of 1 ms that end in an all-reduce of so many us beyond the wait for the other host, which is never late."""
     trace = TraceBuilder()
     stamp = 1_000_000_000 + round(clock_ms * 1e6)
     begin = 0
@@ -25,8 +25,8 @@ def host(late, *, steps=5, clock_ms=0.0, name="train", line=REDUCE, program="f(1
         wait = max(late) - late[0]
         trace.tpu(0).line("XLA Ops", stamp).event(
             line,
-            begin + 900 + late[0],
-            100 + wait,
+            begin + 1000 - takes + late[0],
+            takes + wait,
             display=line.partition(" ")[0].lstrip("%"),
             facts={"hlo_category": "all-reduce"},
         )
