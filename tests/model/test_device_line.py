@@ -290,3 +290,16 @@ def test_devices_that_work_by_turns_are_said_to(analyze, at, told):
 
 def test_steps_of_the_device_are_not_begun_by_the_host():
     assert not StepSource.DEVICE.host_paced
+
+
+def test_a_pipeline_of_devices_is_said_where_no_cause_is_known(analyze):
+    trace = TraceBuilder()
+    for number in range(COUNT):
+        for index in range(4):
+            plane, begin = trace.tpu(index), LENGTH * number + index * LENGTH // 4
+            plane.line("XLA Modules").event(f"stage{index}({index})", begin, LENGTH // 4)
+            plane.line("XLA Ops").event(**op("fusion.1"), start=begin, duration=LENGTH // 4)
+    sentence = analyze(trace).verdict.sentence
+    assert (
+        "Devices work by turns: at least one is busy for 100 % of the steps' time, each for 25 %" in sentence
+    )

@@ -12,7 +12,7 @@ def failed(report):
 
 
 def test_the_first_finding_names_the_host(analyze):
-    both = analyze(host((0, 60)), host((60, 60)))
+    both = analyze(host((0, 60), takes=300), host((60, 60), takes=300))
     assert failed(both)[0].endswith("(mean of 2 hosts, seen on host0)")
     # A title that names its host needs no more.
     assert "host1 holds the other hosts up by 60.0 µs per step" in failed(both)

@@ -12,8 +12,8 @@ from tpuprof.model.timeline import build_host
 REDUCE = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %g), replica_groups={}"
 
 
-def host(late, *, steps=5, clock_ms=0.0, name="train", line=REDUCE, program="f(1)"):
-    """Steps of 1 ms that end in an all-reduce of 100 us beyond the wait for the other host, which is never late."""
+def host(late, *, steps=5, clock_ms=0.0, name="train", line=REDUCE, program="f(1)", takes=100):
+    """Steps of 1 ms that end in an all-reduce of so many us beyond the wait for the other host, which is never late."""
     trace = TraceBuilder()
     stamp = 1_000_000_000 + round(clock_ms * 1e6)
     begin = 0
@@ -25,8 +25,8 @@ def host(late, *, steps=5, clock_ms=0.0, name="train", line=REDUCE, program="f(1
         wait = max(late) - late[0]
         trace.tpu(0).line("XLA Ops", stamp).event(
             line,
-            begin + 900 + late[0],
-            100 + wait,
+            begin + 1000 - takes + late[0],
+            takes + wait,
             display=line.partition(" ")[0].lstrip("%"),
             facts={"hlo_category": "all-reduce"},
         )
@@ -146,3 +146,48 @@ def test_a_real_capture_with_one_host_delayed(shared_traces, tmp_path):
     assert worst.lag_ms == pytest.approx(delay_ms, rel=0.005)
     others = [row.lag_ms for row in found.late_steps if row is not worst]
     assert max(others) < 0.05 * delay_ms
+
+
+def late_by_turns(count, lag, steps=12):
+    """Hosts of which in each step another one comes last to an all-reduce, by `lag` (us); steps last 1 ms and that."""
+    made = []
+    for own in range(count):
+        trace = TraceBuilder()
+        for step in range(steps):
+            begin, late = step * (1000 + lag), lag * (step % count == own)
+            trace.host().line("python").event("train", begin, 1000 + lag, _r=1, step_num=step)
+            trace.tpu(0).line("XLA Modules").event("f(1)", begin, 1000 + lag)
+            ops, facts = trace.tpu(0).line("XLA Ops"), {"hlo_category": "all-reduce"}
+            ops.event("%fusion.1 = f32[8]{0} fusion(f32[8]{0} %p)", begin, 900 + late, display="fusion.1")
+            ops.event(REDUCE, begin + 900 + late, 100 + lag - late, display="all-reduce.1", facts=facts)
+        made.append(trace)
+    return made
+
+
+def test_hosts_that_are_late_by_turns_are_a_finding_that_names_none(analyze):
+    """Each of twelve is late in one step, too little for any to stand out, and all wait in all other steps."""
+    report = analyze(*late_by_turns(12, 300))
+    found = {each.rule: each for each in report.findings}
+    late = found["straggler-host"]
+    assert late.status == "failed"
+    assert late.title.startswith(
+        "Hosts come last by turns, no single one is slow: each waits 275 µs per step on average"
+    )
+    assert (late.savings.low, late.savings.high) == (0.0, pytest.approx(0.275))
+    assert "on all hosts in the same step" in late.fix.text
+    assert "is a wait for hosts that come last by turns" in report.verdict.sentence
+    # What is left of the waits is communication, and too little to name.
+    assert found["exposed-collectives"].status == "passed"
+    assert "straggler-host say" in found["exposed-collectives"].reason
+
+
+def test_hosts_that_are_late_by_turns_for_less_than_is_worth_naming_keep_pace(analyze):
+    report = analyze(*late_by_turns(12, 50))
+    assert next(each for each in report.findings if each.rule == "straggler-host").status == "passed"
+
+
+def test_waits_for_a_late_host_are_not_called_communication(analyze):
+    report = analyze(host((0, 300)), host((0, 300)), host((300, 300)))
+    found = {each.rule: each for each in report.findings}
+    assert found["straggler-host"].status == "failed"
+    assert found["exposed-collectives"].status == "passed"

@@ -78,7 +78,7 @@ def test_chips_that_are_late_by_turns_are_a_finding_that_names_none(analyze):
     assert (
         said.title == "Chips come last by turns, no single one is late: each waits 225 µs per step on average"
     )
-    assert (said.savings.low, said.savings.high) == (0.0, pytest.approx(0.3))
+    assert (said.savings.low, said.savings.high) == (0.0, pytest.approx(0.225))
     assert "limit each expert's capacity" in said.fix.text
     assert "is a wait for chips that come last by turns" in report.verdict.sentence
 

@@ -149,6 +149,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "recompiles-other": {"function", "static", "number", "ask", "other"},
         "recompiles-shape": {"grows", "batch", "weights"},
         "device-to-host-sync": {"value", "branch", "arrays"},
+        "straggler-host": {"alone", "turns"},
         "barrier-skew": {"alone", "turns"},
         "eager-dispatch": {"ops", "beside", "limit"},
     }

@@ -10,7 +10,7 @@ from tpuprof.model.device.undisturbed import undisturbed_share
 from tpuprof.model.host_run import HostRun
 from tpuprof.report.late_chip import waited_in_collectives
 from tpuprof.report.schema import TransferRow
-from tpuprof.report.sections import ChipWaitRow
+from tpuprof.report.sections import ChipWaitRow, Hosts
 from tpuprof.signals.base import signal
 from tpuprof.signals.inputs import DEVICE_OPS, STEPS
 from tpuprof.signals.steps import StepSignals
@@ -24,6 +24,14 @@ def late_share(rows: Sequence[ChipWaitRow], hosts: Sequence[HostRun]) -> float:
         len(host.devices) * ps_to_ms(int(host.breakdown.parts[part.COLLECTIVE].sum())) for host in hosts
     )
     return min(waited_in_collectives(rows) / waits, 1.0) if waits else 0.0
+
+
+def late_hosts_share(found: Hosts, hosts: Sequence[HostRun]) -> float:
+    """How much of that time is for another host that comes last to a collective; else 0."""
+    steps = sum(len(host.steps) for host in hosts)
+    spent = sum(ps_to_ms(int(host.breakdown.parts[part.COLLECTIVE].sum())) for host in hosts)
+    waited = sum(row.mean_waited_ms or 0.0 for row in found.late_steps)
+    return min(waited / len(found.late_steps) * steps / spent, 1.0) if waited and spent else 0.0
 
 
 class TransferSignals(StepSignals, TelemetrySignals):
@@ -51,8 +59,9 @@ class TransferSignals(StepSignals, TelemetrySignals):
 
     @signal("share", needs=(STEPS, DEVICE_OPS))
     def late_chip_share(self) -> float:
-        """How much of the time in which devices wait on communication is a wait for the host's chip that comes last."""
-        return late_share(self._report.hosts.chip_waits, self._run.hosts)
+        """How much of the time in which devices wait on communication is for the chip or host that comes last."""
+        found, hosts = self._report.hosts, self._run.hosts
+        return min(late_share(found.chip_waits, hosts) + late_hosts_share(found, hosts), 1.0)
 
     @signal("transfers", needs=(STEPS, DEVICE_OPS))
     def parameter_gathers(self) -> list[TransferRow]:

@@ -18,6 +18,7 @@ from tpuprof.model.compile_verdict import compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.compute import EITHER
 from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.device.recorded_devices import BY_TURNS
 from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.model.host_run import HostRun
@@ -36,6 +37,7 @@ from tpuprof.own_events import WAITS_ALONE
 from tpuprof.records import record
 from tpuprof.report.labels import fallback_text
 from tpuprof.report.late_chip import by_host, last_to_collectives, late_by_turns
+from tpuprof.report.late_host import waited_by_turns
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
@@ -163,11 +165,17 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
             text = text.replace(read, wait)
     if any(host.blind for host in run.hosts):
         text = text.replace(NO_PLANE, NO_WORK)
-    text = in_words_of(run, text)
+    text = in_words_of(run, text) + (_by_turns(run) if bound.word == "unknown" else "")
     steps = max((host.steps for host in run.hosts), key=len)
     if steps.confidence == "low":
         text += f" Low confidence: {steps.note}."
     return f"Predicted, not measured: {text}" if run.predicted else text
+
+
+def _by_turns(run: Run) -> str:
+    """That devices work by turns, where they do and no cause of their idling is known; else empty."""
+    notes = [note for host in run.hosts for note in host.notes if note.startswith(BY_TURNS)]
+    return f" {notes[0][0].upper()}{notes[0][1:]}." if notes else ""
 
 
 def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
@@ -209,8 +217,10 @@ def _fallen_back(fallbacks: list[FallbackRow]) -> str:
 def _late_host(times: StepTimes, hosts: Hosts) -> str:
     """How much of communication is a wait for the host that comes last; empty where none stands out, or little is."""
     waits = times.parts.get(part.COLLECTIVE, 0.0) * len(hosts.late_steps)
-    if not hosts.straggler or hosts.method != BARRIER or not waits:
+    if hosts.method != BARRIER or not waits:
         return ""
+    if not hosts.straggler:
+        return _is_a_wait(min(waited_by_turns(hosts) / waits, 1.0), "hosts that come last by turns")
     late = [row.mean_waited_ms or 0.0 for row in hosts.late_steps if row.host == hosts.straggler]
     share = min(sum(late) / waits, 1.0)
     return _is_a_wait(share, f"{hosts.straggler}, which comes last")

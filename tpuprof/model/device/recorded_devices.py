@@ -27,6 +27,8 @@ UNSEEN_FROM_STEPS = 2
 # Share of the steps between its first and last work in which a device works, from which it takes part in each step and
 # has stopped; in fewer, it works now and then, and idles meanwhile. A judgement: most.
 TAKES_PART_FROM_SHARE = 0.5
+# How the sentence on devices that idle while another one works begins.
+BY_TURNS = "devices work by turns"
 # Devices named one by one (devices).
 NAMED = 4
 
@@ -138,7 +140,7 @@ def _by_turns(devices: list[DeviceActivity], shares: dict[str, float], steps: St
     if any_works - each_works < NAMED_FROM_SHARE:
         return []
     return [
-        f"devices work by turns: at least one is busy for {format_share(any_works)} of the steps' time, each for "
+        f"{BY_TURNS}: at least one is busy for {format_share(any_works)} of the steps' time, each for "
         f"{format_share(each_works)} on average. A device that idles may wait for another one"
     ]
 

@@ -10,7 +10,8 @@ from tpuprof.units import format_ms
 SHOWN = 8
 # Why a rule passes where little of what it looks at is communication.
 MOSTLY_LATE = (
-    "most of the waits are for chips that come later: barrier-skew says whether it is always the same one"
+    "most of the waits are for chips or hosts that come later: barrier-skew and straggler-host say whether it is "
+    "always the same one"
 )
 _ROLES = {
     PARAMETER_GATHER: "gathers",
@@ -34,8 +35,12 @@ def exposed_share(rows: list[TransferRow], of: list[TransferRow]) -> float:
 
 
 def late_evidence(share: float, late: float) -> list[Evidence]:
-    """What of waits that take this share of the step is for a chip that comes last: `late` of them (shares)."""
-    return [Evidence("waits for the chip that comes last, in these", share * late, "share")] if late else []
+    """What of waits that take this share of the step is for a chip or host that comes last: `late` of them (shares)."""
+    return (
+        [Evidence("waits for the chip or host that comes last, in these", share * late, "share")]
+        if late
+        else []
+    )
 
 
 def exposed_ops(rows: list[TransferRow]) -> dict[tuple[str, str], float]:

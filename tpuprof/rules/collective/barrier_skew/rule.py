@@ -36,7 +36,8 @@ chip. Give each chip as much work as the others.
 
 ## Limits and false positives
 
-The price is a bound: how early the others could begin is not in the trace. Collectives of some of the chips are not
+The price is a bound: how early the others could begin is not in the trace. Of chips that are late by turns it is what
+each waits on average: so much is saved where all have as much work. Collectives of some of the chips are not
 looked at, nor those that the trace shows on some chips only. Chips of other hosts are the business of straggler-host.
 
 ## References
@@ -75,8 +76,8 @@ def check(signals: Signals) -> Outcome:
             "cannot be compared"
         )
     step_ms, count = signals.step_ms, signals.step_count
-    worst = max(rows, key=_lag)
-    lag = _lag(worst) / count
+    worst = max(rows, key=_waited)
+    lag = _waited(worst) / count
     ordered = sorted(worst, key=lambda row: row.all_ms_in_steps)
     evidence = [
         Evidence(f"{row.device} waits", row.all_ms_in_steps / count, "ms per step", host=row.host)
@@ -93,16 +94,15 @@ def check(signals: Signals) -> Outcome:
     )
 
 
-def _lag(rows: list[ChipWaitRow]) -> float:
-    """What chips that never come late would save at most (ms): where they do by turns, what the first of them waits."""
-    return max(row.first_ms_in_collectives for row in rows) if late_by_turns(rows) else spread(rows)
+def _waited(rows: list[ChipWaitRow]) -> float:
+    """What chips wait for those that come late (ms): by turns all of them, so that the mean of them counts."""
+    return sum(row.all_ms_in_steps for row in rows) / len(rows) if late_by_turns(rows) else spread(rows)
 
 
 def _title(ordered: list[ChipWaitRow], lag: float, count: int, step_ms: float) -> str:
     """One chip is named as the last only where every other one waits enough longer than it."""
     if late_by_turns(ordered):
-        mean = sum(row.all_ms_in_steps for row in ordered) / len(ordered) / count
-        return f"Chips come last by turns, no single one is late: each waits {format_ms(mean)} per step on average"
+        return f"Chips come last by turns, no single one is late: each waits {format_ms(lag)} per step on average"
     alone = (ordered[1].all_ms_in_steps - ordered[0].all_ms_in_steps) / count
     if alone >= FAILS_FROM_SHARE * step_ms:
         return f"{ordered[0].device} comes last: another chip waits {format_ms(lag)} per step longer for it"

@@ -3,7 +3,8 @@
 ## What it detects
 
 In runs of several hosts, one for which the others wait at least a twentieth of the step: at collectives, where all
-leave together, the host that waited least came last. Without collectives, hosts' own step times are compared.
+leave together, the host that waited least came last. Without collectives, hosts' own step times are compared. Also
+hosts that come last by turns, where all of them wait for a tenth of the step.
 
 ## Why it costs time
 
@@ -15,15 +16,23 @@ How late it comes a step, in how many steps it was last, at which ops, and how l
 
 ## How to fix
 
-Look at that host: its input files, its CPU load, its network; then replace it. Let each host read its own part of the
-data, and not all of it. Under SPMD pass `xs.ShardingSpec(mesh, spec, minibatch=True)` to MpDeviceLoader then: without
-it each host's batch is taken for the whole one, and what is not for its own chips is dropped.
+[alone] Look at that host: its input files, its CPU load, its network; then replace it. Let each host read its own part
+of the data, and not all of it. Under SPMD pass `xs.ShardingSpec(mesh, spec, minibatch=True)` to MpDeviceLoader then:
+without it each host's batch is taken for the whole one, and what is not for its own chips is dropped.
+
+[turns] Look at what is unlike from host to host in each step: batches of unlike lengths (sort them by length, or pack
+several into one row), garbage collection (call `gc.collect()` on all hosts in the same step), checkpoints and logging
+that each host does at its own time. Do them on all hosts in the same step.
 
 ## How to fix in JAX
 
-Look at that host: its input files, its CPU load, its network; then replace it. Let each host read its own part of the
-data (`jax.process_index`, `jax.process_count`), and not all of it, and join the parts by
+[alone] Look at that host: its input files, its CPU load, its network; then replace it. Let each host read its own part
+of the data (`jax.process_index`, `jax.process_count`), and not all of it, and join the parts by
 `jax.make_array_from_process_local_data`.
+
+[turns] Look at what is unlike from host to host in each step: batches of unlike lengths (sort them by length, or pack
+several into one row), garbage collection (call `gc.collect()` on all hosts in the same step), checkpoints and logging
+that each host does at its own time. Do them on all hosts in the same step.
 
 ## Limits and false positives
 
@@ -39,10 +48,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from tpuprof.report.late_host import waited_by_turns
 from tpuprof.report.schema import Evidence, Savings
-from tpuprof.report.sections import LateStepRow
+from tpuprof.report.sections import Hosts, LateStepRow
 from tpuprof.rules.base import Outcome, Price, failed, not_applicable, passed, rule
-from tpuprof.rules.thresholds import STRAGGLER_MIN_HOSTS
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE, STRAGGLER_MIN_HOSTS
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.units import counted, format_ms
 
@@ -69,7 +79,7 @@ def check(signals: Signals) -> Outcome:
         for host, count in last.most_common()
     ]
     if not hosts.straggler:
-        return passed(evidence)
+        return _by_turns(hosts, signals.step_ms, evidence) or passed(evidence)
     late = sorted(
         (row for row in hosts.late_steps if row.host == hosts.straggler), key=lambda row: -row.lag_ms
     )
@@ -77,8 +87,24 @@ def check(signals: Signals) -> Outcome:
     return failed(
         hosts.lag_ms_per_step / signals.step_ms,
         evidence,
+        cases=frozenset({"alone"}),
         title=f"{hosts.straggler} holds the other hosts up by {format_ms(hosts.lag_ms_per_step)} per step",
         price=Price(savings=Savings(0.0, hosts.lag_ms_per_step, "bound")),
+    )
+
+
+def _by_turns(hosts: Hosts, step_ms: float, evidence: list[Evidence]) -> Outcome | None:
+    """Where hosts wait at collectives for enough of the step, now for one and now for another."""
+    steps = len(hosts.late_steps)
+    waited = waited_by_turns(hosts) / steps
+    if waited < FAILS_FROM_SHARE * step_ms:
+        return None
+    return failed(
+        waited / step_ms,
+        evidence,
+        title=f"Hosts come last by turns, no single one is slow: each waits {format_ms(waited)} per step on average",
+        price=Price(savings=Savings(0.0, waited, "bound")),
+        cases=frozenset({"turns"}),
     )
 
 
