@@ -95,8 +95,7 @@ def check(signals: Signals) -> Outcome:
 
 def _by_turns(hosts: Hosts, step_ms: float, evidence: list[Evidence]) -> Outcome | None:
     """Where hosts wait at collectives for enough of the step, now for one and now for another."""
-    steps = len(hosts.late_steps)
-    waited = waited_by_turns(hosts) / steps
+    waited = waited_by_turns(hosts) / max(len(hosts.late_steps), 1)
     if waited < FAILS_FROM_SHARE * step_ms:
         return None
     return failed(
