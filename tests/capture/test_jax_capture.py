@@ -1,5 +1,6 @@
 """`tpuprof capture -- python train.py` on JAX programs, run for real on CPU."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -151,6 +152,8 @@ thread.join()
     # The thread that compiled is the one to look at, and not the main one, which waits for it.
     assert "time.sleep" in str(report.host_stacks) and "join" not in str(report.host_stacks)
     assert "by the clock" in done.stderr
+    # XLA's errors where tensorflow is not installed: two per recording.
+    assert importlib.util.find_spec("tensorflow") or "tensorflow" not in done.stderr
     assert report.steps.count > 8
     before = telemetry(tmp_path / "run")[0]
     assert not before["captured"] and sum(each["seconds"] for each in before["compiles"]) > 0

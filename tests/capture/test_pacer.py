@@ -321,6 +321,16 @@ def test_a_recording_without_a_compile_is_enough():
     assert pacer.record(lambda seconds: None)
 
 
+def test_a_recording_that_ends_while_a_program_compiles_is_made_again():
+    """Parameters made one by one look like steps, and the step's own compile came as the recording ended."""
+    program, pacer = paced()
+    program.begin = program.end = lambda: True
+    program.busy = True
+    assert not pacer.record(lambda seconds: None)
+    program.busy = False
+    assert pacer.record(lambda seconds: None)
+
+
 def test_a_recording_that_gave_way_is_made_again():
     program, pacer = paced()
     program.begin, program.end = lambda: True, lambda: False

@@ -9,6 +9,7 @@ from typing import Any
 from tpuprof.capture import jax_session
 from tpuprof.capture.backend import newest_profile
 from tpuprof.capture.scratch import new_scratch, remove_scratch
+from tpuprof.capture.without_tensorflow import called
 from tpuprof.instrument.frameworks.jax import Jax
 from tpuprof.instrument.frameworks.kept_programs import KeptPrograms
 from tpuprof.instrument.frameworks.torch_tpu import record_ops
@@ -121,18 +122,18 @@ def _start_jax(folder: str) -> None:
 
     options: Any = getattr(jax.profiler, "ProfileOptions", None)
     if options is None:  # before JAX 0.7 there are none
-        jax.profiler.start_trace(folder)
+        called(jax.profiler.start_trace, folder)
         return
     chosen = options()
     chosen.host_tracer_level, chosen.python_tracer_level = HOST_LEVEL, PYTHON_LEVEL
-    jax.profiler.start_trace(folder, profiler_options=chosen)
+    called(jax.profiler.start_trace, folder, profiler_options=chosen)
 
 
 def _stop_jax(folder: str) -> None:
     import jax
 
     if not jax_session.stop_into(folder):
-        jax.profiler.stop_trace()
+        called(jax.profiler.stop_trace)
 
 
 def backend_in_use() -> _InScratch | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tpuprof.capture.without_tensorflow import called
 from tpuprof.run_folder import PROFILES, profile_name
 
 _MODULE = "jax._src.profiler"
@@ -41,7 +42,7 @@ def stop_into(folder: str) -> bool:
     if state is None or stop is None or not hasattr(state, "reset"):
         return False
     with state.lock:
-        profile: bytes = stop()
+        profile: bytes = called(stop)
         state.reset()
     place = Path(folder, PROFILES, "recorded")
     place.mkdir(parents=True)

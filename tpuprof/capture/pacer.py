@@ -279,6 +279,8 @@ class Pacer:
             self._judges = False
 
     def _judged(self, before: int) -> bool:
+        # One that is under way may well be the step's: what was recorded came before training then.
+        under_way = self._paced.compiling()
         whole = self._paced.end()
         now = self._clock()
         if self._paced.empty():
@@ -289,7 +291,8 @@ class Pacer:
             return self.empty >= MAX_EMPTY
         self.recordings += 1
         self._since = now
-        return (whole and self._paced.compiles() == before) or self.recordings >= MAX_RECORDINGS
+        compiled = under_way or self._paced.compiles() != before
+        return (whole and not compiled) or self.recordings >= MAX_RECORDINGS
 
     def _run(self) -> None:
         while not self._wait(LOOK_EVERY_SECONDS):

@@ -243,7 +243,9 @@ def _work(device: DeviceActivity, dispatching: Spans, running: Spans, steps: Ste
         training = steps.hold(launch)
         launch, start, stop = launch[training], start[training], stop[training]
     chosen, start, stop = _in_window(launch, start, stop, begin, end)
-    return Work(launch[chosen], start, stop, device_parts(device, start, stop))
+    # What was launched before them was there when they began: each round would wait for it again, else.
+    launch = np.maximum(launch[chosen], begin)
+    return Work(launch, start, stop, device_parts(device, start, stop))
 
 
 def _cut(busy: Spans, at: Int64) -> tuple[Int64, Int64]:

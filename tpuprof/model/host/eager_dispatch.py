@@ -6,6 +6,7 @@ many. Two profilers in one process each write an op, one inside the other: only 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,8 @@ from tpuprof.model.host.event_times import COMPILED_REGION
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Int64, Spans, contains, covered, union
 from tpuprof.model.steps import Steps
-from tpuprof.model.steps.calls import outermost_calls
+from tpuprof.model.steps.calls import FUNCTIONS_NAMED, outermost_calls
+from tpuprof.model.steps.training_calls import function_of
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import HOST_READ
 from tpuprof.records import record
@@ -64,7 +66,8 @@ class EagerDispatch:
     calls beyond one forward and one backward; they take `parts_ps` at least, each as long as the shortest, with what
     dynamo takes to enter the parts. `calls_ps` is what all but the shortest take. These five are of typical steps.
     `optimizer_ps` and `compiled_regions` are None where the framework has no events of such calls; the others then say
-    nothing. Where calls are of named functions (JAX), `most_calls` are those of the one called most often.
+    nothing. Where calls are of named functions (JAX), `most_calls` are those of the one called most often, and `called`
+    has up to three of them with their calls, most often called first, of `kinds` in all.
     """
 
     ops: float
@@ -81,6 +84,8 @@ class EagerDispatch:
     calls_ps: float = 0.0
     most_called: str = ""
     most_calls: float = 0.0
+    called: tuple[tuple[str, float], ...] = ()
+    kinds: int = 0
 
 
 def eager_dispatch(
@@ -127,11 +132,13 @@ def _calls(driver: Track, vocabulary: Vocabulary, steps: Steps) -> EagerDispatch
     names = driver.name_row[rows[steps.hold(driver.start[rows])]]
     if not len(names):
         return EagerDispatch(0.0, 0.0)
-    counts = np.bincount(names)
-    most = int(counts.argmax())
-    name = driver.plane.events.names[most].partition("(")[2].removesuffix(")")
-    called = len(names) / len(steps)
-    return EagerDispatch(called, called, most_called=name, most_calls=int(counts[most]) / len(steps))
+    counts = Counter(function_of(driver, int(name)) for name in names.tolist())
+    called = tuple((name, count / len(steps)) for name, count in counts.most_common(FUNCTIONS_NAMED))
+    most, calls = called[0]
+    all_calls = len(names) / len(steps)
+    return EagerDispatch(
+        all_calls, all_calls, most_called=most, most_calls=calls, called=called, kinds=len(counts)
+    )
 
 
 @record(frozen=True)

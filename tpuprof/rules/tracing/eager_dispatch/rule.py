@@ -33,10 +33,11 @@ all there are, raise the limit.
 
 ## How to fix in JAX
 
-Put `jax.jit` around the whole step: loss, gradients and update. Ops that are called outside of a jitted function run
-one by one. A list comprehension over parameters belongs inside, too. Where one function of yours is called many times
-in a step, give each call more: `jax.lax.scan` over the calls, `jax.vmap` over the cases. Where Python must run between
-two calls, as an environment in NumPy does, give each call more cases.
+Put `jax.jit` around the whole step: loss, gradients, update and metrics. What is called outside of a jitted function
+is a program of its own, an op as well as a small jitted function of yours; called from inside of one, it is a part of
+that one's program. A list comprehension over parameters belongs inside, too. Where one function of yours is called
+many times in a step, give each call more: `jax.lax.scan` over the calls, `jax.vmap` over the cases. Where Python must
+run between two calls, as an environment in NumPy does, give each call more cases.
 
 ## Limits and false positives
 
@@ -82,6 +83,8 @@ CALLED_LESS = counterfactual(Change(host={part.DISPATCH: 0.0}), Change())
 SHOWN, SHOWN_FROM_SHARE = 3, 0.2
 # Programs of a function that torch.compile made: its forward and its backward pass.
 OF_A_FUNCTION = 2
+# Calls of a function from which a title names it (per step): of fewer it would say "0 of".
+CALLED_FROM = 0.5
 # Functions of torch.compile in a step from which its other ops are beside them (per step): in every second step, one.
 BESIDE_FROM_REGIONS = 0.5
 
@@ -113,8 +116,9 @@ def check(signals: Signals) -> Outcome:
     dispatch = signals.typical_parts.get(part.DISPATCH, 0.0)
     evidence = [
         Evidence("programs run", found.programs, "per step"),
-        Evidence("ops called", found.ops, "per step"),
-        Evidence("time of calling ops and handing programs over", dispatch, "ms per step"),
+        # Of JAX each call is of a program, of one op or of a function of the program's own.
+        *([] if found.called else [Evidence("ops called", found.ops, "per step")]),
+        Evidence(f"time of calling {_what(found)} and handing programs over", dispatch, "ms per step"),
     ]
     if found.compiled_regions is not None:
         regions = Evidence("different functions of torch.compile called", found.compiled_regions, "per step")
@@ -131,7 +135,9 @@ def check(signals: Signals) -> Outcome:
     share = dispatch / step_ms
     alone_share = _alone_share(signals, found) * signals.typical_parts.get(part.COMPUTE, 0.0) / step_ms
     if share < PRICED_FROM_SHARE or share + alone_share < FAILS_FROM_SHARE:
-        return passed(evidence, reason="ops run one by one, but calling them takes little of the step")
+        return passed(
+            evidence, reason=f"{_what(found)} run one by one, but calling them takes little of the step"
+        )
     return _failed(signals, found, evidence, share, alone_share)
 
 
@@ -176,7 +182,7 @@ def _failed(
     return failed(
         # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
         share + alone_share if signals.sees_device else share / 2,
-        [*evidence, *_given_up(limits), *_lines(signals)],
+        [*evidence, *_given_up(limits), *_lines(signals, _what(found))],
         title=title,
         price=price,
         reason=""
@@ -210,15 +216,25 @@ def _fused(share: float) -> Change:
     return Change(host={part.DISPATCH: 0.0}, device={part.COMPUTE: 1 - share} if share else {})
 
 
-def _lines(signals: Signals) -> list[Evidence]:
+def _lines(signals: Signals, what: str) -> list[Evidence]:
     """The lines of the program that call ops for longest, as far as samples of the training thread show them."""
     lines = [each for each in lines_of(signals.stacks_if_sampled, part.DISPATCH) if each[0] and each[2]]
     enough = SHOWN_FROM_SHARE * sum(exposed for _, _, exposed, _ in lines)
     return [
-        Evidence(f"the host calls ops{running(call)}", exposed, "ms per step", source=source)
+        Evidence(f"the host calls {what}{running(call)}", exposed, "ms per step", source=source)
         for source, call, exposed, _ in lines[:SHOWN]
         if exposed >= enough
     ]
+
+
+def _what(found: EagerDispatch) -> str:
+    return "jitted functions" if found.called else "ops"
+
+
+def _named(found: EagerDispatch) -> str:
+    """What is called most often: ops, or jitted functions of the program's own, which have the same events."""
+    named = [f"{calls:,.0f} of {name}" for name, calls in found.called if calls > CALLED_FROM]
+    return ", ".join(named) + (", and others" if len(named) < found.kinds else "")
 
 
 def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
@@ -226,5 +242,7 @@ def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
         return f"Deferred ops are run in {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
     if one_function:
         return f"A step calls jitted functions {found.programs:,.0f} times, most often {found.most_called}"
+    if found.called:
+        return f"A step runs {found.programs:,.0f} programs one by one ({_named(found)})"
     beside = " beside what torch.compile made" if _is_beside(found) else ""
     return f"Ops run one by one{beside}: {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
