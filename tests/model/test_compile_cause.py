@@ -243,7 +243,7 @@ def test_one_name_for_all_inputs_names_none():
     assert cause.detail.startswith("an input changed: f32[4,8] became f32[5,8]")
 
 
-def embedded(rows, second=b"exponential", results=0):
+def embedded(rows, second=b"exponential", results=0, line=0):
     """A program that does something with so many rows, and has as many in its result where that is not stated."""
     proto = hlo_pb2.HloProto()
     module = proto.hlo_module
@@ -254,6 +254,8 @@ def embedded(rows, second=b"exponential", results=0):
         each.shape.element_type = 11
         each.shape.dimensions.extend(((results if key == 2 else 0) or rows, 8))
         each.operand_ids.extend([1] if key == 2 else [])
+        if line and key == 2:
+            each.metadata.source_file, each.metadata.source_line = b"m.py", line
     return proto.SerializeToString()
 
 
@@ -276,6 +278,13 @@ def test_each_program_is_read_twice_at_most_however_many_compiles_there_are(monk
 def test_of_equally_near_programs_the_newest_before_is_compared():
     protos = {"step(1)": embedded(1), "step(2)": embedded(2), "step(3)": embedded(3)}
     assert "f32[2,8] became f32[3,8]" in explain("step(3)", ["step(2)", "step(1)"], protos).detail
+
+
+def test_a_program_with_lines_gives_the_place_and_not_what_changed():
+    """Programs compiled before the capture have lines, those in it none: 1 to 3 was said where 2 was the last."""
+    protos = {"step(1)": embedded(1, line=7), "step(2)": embedded(2), "step(3)": embedded(3)}
+    found = explain("step(3)", ["step(2)", "step(1)"], protos)
+    assert (found.detail, found.source) == ("an input changed: f32[2,8] became f32[3,8]", "m.py:7")
 
 
 def test_a_cause_says_where_the_graph_compared_is_not_the_last_one():

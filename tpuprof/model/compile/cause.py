@@ -110,9 +110,19 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
     cause = (
         compare(*pair) if pair else CompileCause("unknown", "unavailable: the HLO in the capture is damaged")
     )
+    if pair and not cause.source:
+        cause = replace(cause, source=_source_by_another(program, known, programs, cause.kind))
     if pair and nearest != known[0]:
         cause = replace(cause, detail=f"{cause.detail} ({NOT_THE_LAST})")
     return _KNOWN.put(key, cause)
+
+
+def _source_by_another(program: str, known: list[str], programs: Programs, kind: str) -> str:
+    """The line of a change, by a program that is as near as the one compared and has lines; empty where none is."""
+    lined = programs.nearest_with_lines(program, known)
+    pair = programs.nearest(program, [lined]) if lined else None
+    cause = compare(*pair) if pair else None
+    return cause.source if cause is not None and cause.kind == kind else ""
 
 
 def compare(new: HloModule, old: HloModule) -> CompileCause:

@@ -33,15 +33,15 @@ class Outline:
     results: Counter[Type]
     has_lines: bool
 
-    def distance(self, old: Outline) -> tuple[int, bool]:
-        """How much two programs differ; of equally near ones, one that has source lines is nearer.
+    def distance(self, old: Outline) -> int:
+        """How much two programs differ.
 
         Constants that follow from the sizes of inputs, as divisors do, differ with those: they count where inputs do
         not.
         """
         inputs = apart(self.types, old.types)
         far = 10 * inputs + 2 * apart(self.opcodes, old.opcodes)
-        return far + (0 if inputs else apart(self.literals, old.literals)), not old.has_lines
+        return far + (0 if inputs else apart(self.literals, old.literals))
 
     def distance_in_sizes(self, old: Outline) -> int:
         """How much two programs with the same inputs, ops and constants differ; 0 where inputs do too."""

@@ -84,15 +84,25 @@ class Programs(Mapping[str, bytes]):
 
         Of those that differ as much, the first of `earlier`, where the newest come first.
         """
+        new, nearest = self._nearest(program, earlier)
+        if new is None or len(nearest) < 2:
+            return next(iter(nearest), "")
+        return min(nearest, key=lambda name: new.distance_in_sizes(nearest[name]))
+
+    def nearest_with_lines(self, program: str, earlier: list[str]) -> str:
+        """Which of the programs that differ least from a program has source lines; empty where none has."""
+        _, nearest = self._nearest(program, earlier)
+        return next((name for name, old in nearest.items() if old.has_lines), "")
+
+    def _nearest(self, program: str, earlier: list[str]) -> tuple[Outline | None, dict[str, Outline]]:
+        """A program, and those of the earlier ones that differ least from it, in their order."""
         new = self._outline(program) if program in self else None
         found = [(name, old) for name in earlier if name in self and (old := self._outline(name)) is not None]
         if new is None or not found:
-            return ""
+            return new, {}
         distances = [new.distance(old) for _, old in found]
-        nearest = [each for each, far in zip(found, distances, strict=True) if far == min(distances)]
-        if len(nearest) == 1:
-            return nearest[0][0]
-        return min(nearest, key=lambda each: new.distance_in_sizes(each[1]))[0]
+        least = min(distances)
+        return new, {name: old for (name, old), far in zip(found, distances, strict=True) if far == least}
 
     def _outline(self, name: str) -> Outline | None:
         """What a program holds, None where it is damaged."""

@@ -19,8 +19,10 @@ Each compile with its step, its time, the constants that changed, and the line t
 Hand the number over as a tensor: its value is then an input of the same graph. That holds for a step number that
 indexes a table, a temperature, a mask's length. Create the tensor on the CPU and move it with `.to(device)`:
 `torch.arange(i, i + n, device=device)` bakes its bounds in. A slice that moves (`queue[:, i:i + n] = x`) has its bounds
-baked in: write `queue.index_copy_(1, (torch.arange(n) + i).to(device), x)`. `torch.roll` bakes its shift in even where
-that is a tensor: roll on the CPU, or write `x.index_select(0, ((torch.arange(n) - shift) % n).to(device))`.
+baked in: write `queue.index_copy_(1, (torch.arange(n) + i).to(device), x)`. Where the size of the slice changes too (a
+box of CutMix or of random erasing), fill a mask of the whole size on the CPU and choose on the device:
+`torch.where(mask.to(device), a, b)`. `torch.roll` bakes its shift in even where that is a tensor: roll on the CPU, or
+write `x.index_select(0, ((torch.arange(n) - shift) % n).to(device))`.
 
 ## How to fix in TorchTPU
 
