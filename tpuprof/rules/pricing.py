@@ -20,6 +20,8 @@ from tpuprof.simulate.timeline import busiest, read_timeline
 from tpuprof.units import format_ms, format_share
 
 COUNTERFACTUAL = "counterfactual"
+# How the texts begin that say why there is no price, and why one is a bound.
+UNPRICED, NOT_REPLAYED = "it cannot be priced: ", "it cannot be replayed: "
 BOUND = "bound"
 UNSEEN_DEVICE = (
     "it begins at nothing: the trace has no device plane, so what the device does meanwhile is unknown"
@@ -128,10 +130,11 @@ class Pricing:
         if price.savings is not None:
             return price.savings, ""
         if price.most is None:
-            return None, "it cannot be priced: nothing in the trace tells what the fix would leave"
+            return None, f"{UNPRICED}nothing in the trace tells what the fix would leave"
         simulator = self.simulator
         if isinstance(simulator, str):
-            return None, simulator
+            bound = self._of_device_alone(price.most, simulator)
+            return bound, "" if bound else simulator
         changes = [price.most] if price.least is None else [price.least, price.most]
         gains = [self._gain(simulator, change) for change in changes]
         if not self.sees_device and not all(map(_of_compiles, changes)):
@@ -191,6 +194,17 @@ class Pricing:
         least = min(*gains, max((self.step_ms or 0.0) - busy, 0.0))
         return Savings(least, max(gains), COUNTERFACTUAL, note=f"{ON_THIS_CPU}{format_ms(busy)} of a step")
 
+    def _of_device_alone(self, change: Change, unpriced: str) -> Savings | None:
+        """At most the work that a change of the device's work alone leaves out, where nothing can be replayed."""
+        if not change.device or change != Change(device=change.device):
+            return None
+        try:
+            parts = self._signals.steps.mean_parts()
+        except Unavailable:
+            return None
+        most = sum(parts.get(name, 0.0) * (1 - left) for name, left in change.device.items())
+        return Savings(0.0, most, BOUND, note=unpriced.replace(UNPRICED, NOT_REPLAYED)) if most else None
+
     def _behind_waits(self, simulator: Simulator, change: Change, gain: float) -> float:
         """What a change of the device's work may gain beyond the replay, which keeps waits of an unknown end (ms)."""
         if not change.device:
@@ -219,13 +233,13 @@ def simulator_of(all_hosts: list[HostRun]) -> Simulator | str:
     """
     host = _slowest(all_hosts)
     if host is None:
-        return "it cannot be priced: the trace has no steps"
+        return f"{UNPRICED}the trace has no steps"
     if not host.devices and host.framework != TORCH_TPU:
-        return "it cannot be priced: the trace has no device activity"
+        return f"{UNPRICED}the trace has no device activity"
     simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.named_events))
     if simulator.error > FIT_WITHIN:
         return (
-            f"it cannot be priced: the replay gives {format_ms(simulator.base_ms)} per step where "
+            f"{UNPRICED}the replay gives {format_ms(simulator.base_ms)} per step where "
             f"{format_ms(simulator.measured_ms)} were measured, {format_share(simulator.error)} off"
         )
     return simulator
