@@ -107,8 +107,14 @@ ACCUMULATED = thresholds.ACCUMULATED_FROM_BATCHES
 LAYERS = thresholds.UNROLLED_FROM_LAYERS
 TORCH_COMPILE = thresholds.TORCH_COMPILE_FROM_SHARE
 
+
 # By rule: (what is tested, the status that must come out, the signals). A rule that can never fail, or always has an
 # answer, has no case of that kind; EXCEPTIONS says which and why.
+def python(count, ms):
+    """Steps that take 40 ms, and run other code for so long beside that (ms)."""
+    return [step(40 + ms, row, **{"host:python": ms}) for row in range(count)]
+
+
 CASES = {
     "host-blocked": [
         ("asleep", "failed", {"steps": steps(), "host_stacks": [asleep(100 * ABOVE)]}),
@@ -619,6 +625,9 @@ CASES = {
         ("a sleep is no part of saving", "passed", {"steps": [*steps(4), step(160, 4, **{"user:checkpoint": 16.0, "host:sleep": 24.0, "tracing": 20.0})]}),
         ("waits for work", "passed", {"steps": [*steps(4), step(1000, 4, device_to_host_sync=900.0)], "sees_device": False, "unfinished_ms": 90.0}),
         ("waits for more", "failed", {"steps": [*steps(4), step(1000, 4, device_to_host_sync=900.0)], "sees_device": False, "unfinished_ms": 89.0}),
+        ("the same takes longer", "passed", {"steps": [*python(4, 60.0), *python(1, 120.0)], "cpus_shared": True}),
+        ("it takes far longer", "failed", {"steps": [*python(4, 60.0), *python(1, 121.0)], "cpus_shared": True}),
+        ("the CPUs are free", "failed", {"steps": [*python(4, 60.0), *python(1, 120.0)], "cpus_shared": False}),
         ("a compile", "passed", {"steps": [*steps(4), step(1000, 4, compile=900.0)]}),
         ("waits for the device", "passed", {"steps": [*steps(4), step(1000, 4, compute=900.0)]}),
         ("few steps", "not_applicable", {"steps": steps(thresholds.UNEVEN_MIN_STEPS - 1)}),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from tpuprof import parts as part
+from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE
 from tpuprof.model.device.undisturbed import undisturbed_share
 from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import Savings
@@ -46,9 +47,6 @@ LEAST_MS = 1e-6
 # A replay that gives this much more than the cause takes (ratio) contradicts what was measured: its price is cut to
 # what was measured, and little sure. Below it, it is the replay's own miss.
 INCONSISTENT_FROM = 1 + FIT_WITHIN
-# Share of the time that they can run that a program's threads wait for a CPU from which a price says as well what the
-# fix saves on a machine that nothing else uses (share): work then takes a quarter longer than it would there.
-DISTURBED_FROM_SHARE = 0.2
 
 
 def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Savings:

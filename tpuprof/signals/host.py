@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof import parts as part
-from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_use, cpu_wait
+from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE, DOUBTFUL_FROM_SHARE, cpu_use, cpu_wait
 from tpuprof.model.compile.growth import graphs_grow
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.host.eager_dispatch import EagerDispatch
@@ -220,6 +220,11 @@ class HostSignals(StepSignals):
         if found is None:
             raise Unavailable("the capture does not say how long the program's threads waited for a CPU")
         return found
+
+    @signal("yes or no")
+    def cpus_shared(self) -> bool:
+        """Whether threads of the program waited for a CPU so much that the same work takes clearly longer at times."""
+        return (cpu_wait(self._run.info) or 0.0) >= DISTURBED_FROM_SHARE
 
     @signal("share")
     def cpus_free_share(self) -> float | None:

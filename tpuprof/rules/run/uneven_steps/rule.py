@@ -52,7 +52,8 @@ thread, evaluate in a job of its own, and collect garbage when nothing waits.
 
 The capture must be long enough to hold slow steps in their true proportion: with one in a hundred, a capture of eight
 steps sees too many or none. The price assumes the proportion of the capture. A cause that was seen in one step may not
-return: confidence is low then, and the price begins at nothing.
+return: confidence is low then, and the price begins at nothing. Where other work has the CPUs, the same work takes
+longer in some steps than in others: the rule passes where the others do as much of it as the slow ones have more.
 
 ## References
 
@@ -106,6 +107,7 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
         "stacks_if_sampled",
         "sees_device",
         "unfinished_ms",
+        "cpus_shared",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -131,7 +133,9 @@ def check(signals: Signals) -> Outcome:
             title=f"{_what(len(slow), len(rows))}; no recurring cause was seen",
             reason="noise of the machine, batches that arrive in bursts and a host that runs ahead look the same",
         )
-    even_so = _even_so(signals, cause, excess, of_cause)
+    even_so = _even_so(signals, cause, excess, of_cause) or _takes_longer(
+        signals, rows.parts[cause], even, slow[of_cause]
+    )
     if even_so:
         return passed(evidence, reason=even_so)
     own = slow[of_cause].tolist()
@@ -166,6 +170,14 @@ def _even_so(signals: Signals, cause: str, excess: Float64, of_cause: list[int])
         return "slow steps read values, and wait for work that takes as long without them"
     if _in_each_step(signals, cause, len(signals.steps) / len(of_cause)):
         return "the host does the same in the other steps, while the device works"
+    return ""
+
+
+def _takes_longer(signals: Signals, spent: Float64, even: Int64, own: Int64) -> str:
+    """Why slow steps may do what the others do, where these do as much of it (ms) as slow ones have more."""
+    usual = float(spent[even].mean())
+    if signals.cpus_shared and usual >= float(spent[own].mean()) - usual > 0:
+        return "the other steps do as much of the same, and other work had the CPUs: it takes longer in some"
     return ""
 
 
