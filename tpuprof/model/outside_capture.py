@@ -136,6 +136,14 @@ def stretched(wall_ps: Int64, compile_ps: Int64, after: AfterCapture | None) -> 
     ]
 
 
+def unrecorded_ps(wall_ps: Int64, after: AfterCapture | None) -> float | None:
+    """What a step takes after the capture with its compiles (ps), where captured ones take far longer; else None."""
+    if after is None or after.estimated or after.steps < MIN_STEPS_AFTER or not len(wall_ps):
+        return None
+    later = after.took / after.steps * PS_PER_S
+    return later if float(wall_ps.mean()) >= STRETCHED_FROM * later else None
+
+
 def quicker_compiles(compile_ps: Int64, after: AfterCapture | None) -> list[str]:
     """What to say where steps compile after the capture as often as in it, each in far less time; else empty."""
     compiling = compile_ps[compile_ps > 0]

@@ -10,6 +10,7 @@ from tpuprof import parts as part
 from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE
 from tpuprof.model.device.undisturbed import undisturbed_share
 from tpuprof.model.host_run import HostRun
+from tpuprof.model.outside_capture import unrecorded_ps
 from tpuprof.report.schema import Savings
 from tpuprof.rules.base import Price
 from tpuprof.rules.fed_by_others import MAY_WAIT_INSTEAD, parts_fed_by_others, waits_stay
@@ -18,7 +19,7 @@ from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import FIT_WITHIN, Simulator, fit
 from tpuprof.simulate.timeline import busiest, read_timeline
-from tpuprof.units import format_ms, format_share
+from tpuprof.units import format_ms, format_share, ps_to_ms
 
 COUNTERFACTUAL = "counterfactual"
 # How the texts begin that say why there is no price, and why one is a bound.
@@ -39,8 +40,10 @@ ON_A_FREE_MACHINE = (
 )
 # From which ratio of the two ends that is worth saying (ratio): below it both look alike.
 NOTED_FROM = 1.05
-# Notes that say how a bound was found, and no doubt.
-_NO_DOUBTS = (ON_THIS_CPU, ON_A_FREE_MACHINE)
+# Where a price is more than a whole step takes that nothing records.
+UNRECORDED = "without tpuprof a step takes "
+# Notes that say how a bound was found, or of which steps a price is, and no doubt.
+_NO_DOUBTS = (ON_THIS_CPU, ON_A_FREE_MACHINE, UNRECORDED)
 # Below this a saving is a rounding error of the replay's sums (ms): a nanosecond, the smallest unit that is shown.
 LEAST_MS = 1e-6
 
@@ -159,6 +162,24 @@ class Pricing:
             return 1.0
         device = busiest(host.devices) if host is not None else None
         return undisturbed_share(device) if device is not None and device.count == 1 else 1.0
+
+    @cached_property
+    def unrecorded_ms(self) -> float | None:
+        """What a step takes after the capture (ms), where captured ones take far longer; None where they do not."""
+        try:
+            host = _slowest(self._signals.hosts)
+        except Unavailable:
+            return None
+        found = unrecorded_ps(host.steps.wall_ps, host.after_steps) if host is not None else None
+        return ps_to_ms(found) if found is not None else None
+
+    def of_captured_steps(self, savings: Savings) -> Savings:
+        """The savings, with a note where they are more than a step takes outside of the capture."""
+        takes = self.unrecorded_ms
+        if takes is None or savings.per != "step" or savings.high <= takes:
+            return savings
+        note = f"{UNRECORDED}{format_ms(takes)}, and the fix saves less than that"
+        return replace(savings, note=f"{savings.note}; {note}" if savings.note else note)
 
     @cached_property
     def disturbed_share(self) -> float:

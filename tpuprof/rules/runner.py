@@ -279,7 +279,8 @@ def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:
         if savings is None:
             return None, unpriced
         most = outcome.share + pricing.disturbed_share if savings.method == COUNTERFACTUAL else outcome.share
-        return bounded(savings, pricing.step_ms, most if savings.per == "step" else None), ""
+        savings = bounded(savings, pricing.step_ms, most if savings.per == "step" else None)
+        return pricing.of_captured_steps(savings), ""
     except Exception as error:  # a replay that breaks must not take the finding with it
         return None, f"it could not be priced: the replay met {type(error).__name__}: {error}"
 

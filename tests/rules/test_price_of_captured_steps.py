@@ -1,0 +1,45 @@
+"""A price that is more than a whole step takes outside of the capture says so."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.rules.given import given
+from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
+from tpuprof.model.outside_capture import STRETCHED_FROM
+from tpuprof.model.steps.table import HIGH, Steps, StepSource
+from tpuprof.report.schema import Savings
+from tpuprof.rules.pricing import Pricing, doubted
+
+CAPTURED_MS = 500.0
+
+
+def pricing(after_ms, steps=MIN_STEPS_AFTER):
+    after = AfterCapture(steps, 0, 0, 0.0, steps * after_ms / 1e3, ended=True)
+    start = np.arange(8) * int(CAPTURED_MS * 1e9)
+    captured = Steps(StepSource.MARKERS, HIGH, np.arange(8), start, start + int(CAPTURED_MS * 1e9))
+    host = SimpleNamespace(steps=captured, after_steps=after)
+    return Pricing(given(hosts=[host]), lambda: "")
+
+
+@pytest.mark.parametrize(
+    ("saved", "after_ms", "steps", "said"),
+    [
+        (460.0, 250.0, MIN_STEPS_AFTER, True),
+        (240.0, 250.0, MIN_STEPS_AFTER, False),
+        (460.0, 250.0, MIN_STEPS_AFTER - 1, False),
+        (460.0, CAPTURED_MS / STRETCHED_FROM - 1, MIN_STEPS_AFTER, True),
+        (460.0, CAPTURED_MS / STRETCHED_FROM + 1, MIN_STEPS_AFTER, False),
+    ],
+)
+def test_a_price_of_steps_that_recording_stretches(saved, after_ms, steps, said):
+    found = pricing(after_ms, steps).of_captured_steps(Savings(0.9 * saved, saved, "counterfactual"))
+    assert ("without tpuprof a step takes" in found.note) is said
+    assert (found.low, found.high) == (0.9 * saved, saved)
+    assert not doubted(found)
+
+
+def test_what_a_start_saves_is_no_part_of_a_step():
+    saved = Savings(460.0, 460.0, "bound", per="start")
+    assert pricing(250.0).of_captured_steps(saved) == saved
