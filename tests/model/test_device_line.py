@@ -58,7 +58,7 @@ def with_a_hole(name, lacks=(4, 5), marked=False):
         if number in lacks:
             continue
         if marked:
-            trace.host().line("python").event("train", begin, 100, _r=1, step_num=number)
+            trace.host().line("python").event("train", begin, 900, _r=1, step_num=number)
         else:
             plane.line("Steps").event(name(number), begin, 900)
     return trace

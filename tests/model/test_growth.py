@@ -188,7 +188,7 @@ def test_a_long_run_has_a_short_report(tmp_path):
     trace = TraceBuilder()
     python = trace.host().line("python")
     for step in range(count):
-        length = 5000 if step == 4321 else 1000
+        length = 9000 if step == 4321 else 6000
         python.event("train_step", step * 10_000, length, _r=1, step_num=step)
     trace.tpu(0).line("XLA Modules").repeat("a(1)", [step * 10_000 for step in range(count)], 500)
     report = analyze_run(trace.write(tmp_path / "h.xplane.pb"))

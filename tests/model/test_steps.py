@@ -24,6 +24,18 @@ def test_marked_steps_last_until_the_next(read):
     assert ms(steps.wall_ps) == [1.0, 1.0, 0.6]
 
 
+@pytest.mark.parametrize(("covers", "last", "count"), [(4, 4, 9), (6, 6, 10), (6, 4, 10), (4, 6, 10)])
+def test_a_last_marker_that_holds_little_of_its_step_is_none(read, covers, last, count):
+    """A marker around a call that returns at once: nothing tells where the last step ends."""
+    trace = TraceBuilder()
+    for step in range(10):
+        length = 100 * (last if step == 9 else covers)
+        trace.host().line("python").event("train", 1000 * step, length, _r=1, step_num=step)
+    steps = read(trace).steps
+    assert len(steps) == count
+    assert ms(steps.wall_ps)[:9] == [1.0] * 9
+
+
 def test_markers_without_numbers_are_counted(read):
     trace = TraceBuilder()
     trace.host().line("python").repeat("train", [0, 1000], 900, _r=1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tpuprof.model.host.activity import kinds_of_spans
 from tpuprof.model.intervals import Int64
+from tpuprof.model.median import median
 from tpuprof.model.steps.holes import lacking, without_holes
 from tpuprof.model.steps.table import HIGH, MEDIUM, Steps, StepSource, tiled
 from tpuprof.model.timeline import Track
@@ -20,6 +21,10 @@ FROM_OPTIMIZER, FROM_CUT, FROM_COMPILED = "optimizer", "cut", "compiled"
 # TorchTPU's events are cut at the `#`: its steps have no number.
 _PROFILER_STEP = re.compile(r"ProfilerStep(?:#(\d+)|$)")
 _NO_STEP, _UNNUMBERED = -1, -2
+# Share of the time from one marker to the next that markers must cover for the last one to stand for its step (share);
+# below it the step would lose more than the marker holds. A judgement: half. And the markers that it takes to tell.
+COVERS_FROM_SHARE = 0.5
+CLOSED_FROM_STEPS = 3
 _ONE_ROUND = (
     "one round of calls of functions by torch.compile counts as one step; mark steps with tpuprof.step if not"
 )
@@ -63,9 +68,24 @@ def read_markers(driver: Track) -> Markers | None:
 
 
 def marked_steps(markers: Markers) -> Steps:
-    """The markers as they stand."""
+    """The markers as they stand, but for a last one of which most of the step is behind it."""
     found = tiled(StepSource.MARKERS, HIGH, markers.number, markers.start, markers.end)
-    return without_holes(found, markers.end, lacking(markers.number, markers.start))
+    found = without_holes(found, markers.end, lacking(markers.number, markers.start))
+    if not _ends_early(markers):
+        return found
+    return replace(found, number=found.number[:-1], start=found.start[:-1], end=found.end[:-1])
+
+
+def _ends_early(markers: Markers) -> bool:
+    """Whether markers are far shorter than steps (they may hold a call that returns at once), the last one as well.
+
+    No step begins behind the last one, so nothing tells where it ends.
+    """
+    if len(markers.start) < CLOSED_FROM_STEPS:
+        return False
+    least = COVERS_FROM_SHARE * median(np.diff(markers.start))
+    own = markers.end - markers.start
+    return bool(max(median(own[:-1]), own[-1]) < least)
 
 
 def compiled_steps(markers: Markers) -> Steps:
