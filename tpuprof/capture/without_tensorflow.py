@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
+from tpuprof.instrument.state import pass_on
+
 NAME = "tensorflow.python.profiler.trace"
 
 
@@ -54,5 +56,6 @@ def _with(function: Any, names: dict[str, Any]) -> FunctionType:
 def _is_missing() -> bool:
     try:
         return "tensorflow" not in sys.modules and importlib.util.find_spec("tensorflow") is None
-    except (ImportError, ValueError):  # a finder of the program's own may raise either
+    except (ImportError, ValueError) as error:  # a finder of the program's own may raise either
+        pass_on(error)
         return False
