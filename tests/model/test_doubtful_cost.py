@@ -38,7 +38,7 @@ def test_a_sure_price_far_below_the_cost_is_stated_beside_it():
 def test_a_price_that_begins_at_nothing_makes_it_perhaps(low):
     said = weakened(SYNC, [finding(low=low)], TIMES)
     assert said.sentence == (
-        "Perhaps sync-bound: a read costs up to 30 % of each step. Without the read a step may take as long, or be up "
+        "Perhaps sync-bound: a read costs up to 30 % of each step. Without the read, a step may take as long, or be up "
         "to 30.0 ms shorter. The device is busy for 70 %."
     )
     assert (said.bound, said.share) == (SYNC.bound, SYNC.share)
@@ -57,12 +57,12 @@ def test_a_price_larger_than_the_time_in_the_verdict_says_why():
         (
             27.6,
             43.6,
-            " Without the read a step may be 27.6 ms to 43.6 ms shorter, which is more than that: host and",
+            " Without the read, a step may be 27.6 ms to 43.6 ms shorter, which is more than that: host and",
         ),
         (
             13.2,
             29.4,
-            " Without the read a step may be up to 29.4 ms shorter, which is more than that: host and",
+            " Without the read, a step may be up to 29.4 ms shorter, which is more than that: host and",
         ),
         (13.2, 24.0, "of each step."),
     ],

@@ -24,11 +24,11 @@ PRICED_BY = {"sync": ("device-to-host-sync",), "fallback": ("aten-fallback", "bo
 BEGINS_FROM_SHARE = 0.01
 _BOUND = "-bound: "
 MAY_BE_NOTHING = (
-    " Without {what} a step may take as long, or be up to {high} shorter{more}."
+    " Without {what}, a step may take as long, or be up to {high} shorter{more}."
     " The device is busy for {busy}."
 )
 FAR_LESS = " A replay without {what} makes a step only {range} shorter."
-MORE = " Without {what} a step may be {range} shorter, which is more than that{why}."
+MORE = " Without {what}, a step may be {range} shorter, which is more than that{why}."
 # What a step is without, by the verdict's word.
 _WITHOUT = {"sync": "the read", "fallback": "these ops"}
 # Why a price is larger than the time that the verdict states.
