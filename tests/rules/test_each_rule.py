@@ -529,6 +529,7 @@ CASES = {
         ("none", "passed", undonated(0)),
         ("copied long", "failed", undonated(1, copied_ms=100 * ABOVE)),
         ("copied shortly", "passed", undonated(1, copied_ms=100 * BELOW)),
+        ("kept twice and copied shortly", "failed", undonated(250, copied_ms=100 * BELOW)),
         ("unknown", "unavailable", undonated(None)),
         ("no memory", "unavailable", NOTHING),
     ],

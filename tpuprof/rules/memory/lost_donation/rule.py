@@ -53,6 +53,9 @@ from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.units import format_bytes, format_ms, format_share
 
+# Share of the copying that one program must do for the title to name it (share). A judgement.
+NAMED_FROM_SHARE = 0.9
+
 
 @rule(
     about="donated inputs",
@@ -75,17 +78,19 @@ def check(signals: Signals) -> Outcome:
         *op_evidence(copies),
     ]
     share = copied_ms / signals.step_ms if copied_ms else 0.0
-    if share < OPS_FROM_SHARE:
+    # Shorter copies have no price: one that is not worth a finding would take the memory's finding with it.
+    long = share >= OPS_FROM_SHARE
+    if not long:
         if lost < DONATION_LOST_FROM_SHARE * peak:
             return passed(evidence)
         if memory.capacity_bytes and lost < DONATION_LOST_FROM_CAPACITY * memory.capacity_bytes:
             return passed(evidence, reason="the device has room for them a hundred times over")
     return failed(
-        share,
+        share if long else 0.0,
         evidence,
-        title=_copied(copied_ms, copies) if share >= OPS_FROM_SHARE else _kept(lost, peak),
-        price=_price(signals, copies, copied_ms) if copied_ms else None,
-        reason="" if copied_ms else "the programs copy no such input, so only memory is known to be at stake",
+        title=_copied(copied_ms, copies) if long else _kept(lost, peak),
+        price=_price(signals, copies, share, copied_ms) if long else None,
+        reason="" if long else "the programs hardly copy such inputs, so only memory is known to be at stake",
     )
 
 
@@ -97,13 +102,16 @@ def _kept(lost: int, peak: int) -> str:
 
 
 def _copied(ms: float, copies: OpRows) -> str:
-    """Which program copies most, where there is one alone."""
-    programs = set(copies.column("program"))
-    who = f"{next(iter(programs)).partition('(')[0]} copies" if len(programs) == 1 else "Programs copy"
+    """What copies for so long (ms per step), with the program that does most of it by name."""
+    spent: dict[str, float] = {}
+    for program, each in zip(copies.column("program"), copies.column("self_ms_per_step"), strict=True):
+        spent[program] = spent.get(program, 0.0) + (each or 0.0)
+    most = max(spent, key=lambda program: spent[program])
+    who = f"{most.partition('(')[0]} copies" if spent[most] >= NAMED_FROM_SHARE * ms else "Programs copy"
     return f"{who} whole inputs because results must not overwrite them: {format_ms(ms)} per step"
 
 
-def _price(signals: Signals, copies: OpRows, copied_ms: float) -> Price:
-    """The step without the copies."""
+def _price(signals: Signals, copies: OpRows, share: float, copied_ms: float) -> Price:
+    """The step without the copies, which take that share of it."""
     left = max(1 - copied_ms / signals.compute_ms, 0.0)
-    return counterfactual(Change(device={part.COMPUTE: left}), ops=ms_of(copies))
+    return counterfactual(Change(device={part.COMPUTE: left}), ops=ms_of(copies), ceiling=share)
