@@ -226,7 +226,7 @@ def short_calls(
 ):
     """JAX steps that are one program, a dispatch and a computing of those shares; `short` of it in short ops."""
     return {
-        **dispatched(programs=1.0, ops=1.0, most_called="decode", most_calls=1.0),
+        **dispatched(programs=1.0, ops=1.0, called=(("decode", 1.0),), kinds=1),
         "framework": "jax",
         "steps": steps(wall=wall, dispatch=wall * dispatch, compute=wall * compute),
         "report": {"environment": {"device_type": device}},

@@ -8,12 +8,12 @@ from tpuprof.units import format_share
 
 # Share of waiting from which what the host does is doubtful: at one half it takes twice the time that it would alone.
 DOUBTFUL_FROM_SHARE = 0.5
-# Share of the time that they can run that a program's threads wait for a CPU from which a price says as well what the
-# fix saves on a machine that nothing else uses (share): work then takes a quarter longer than it would there.
-DISTURBED_FROM_SHARE = 0.2
 # The same from which the verdict itself says so (share): what the host does took five times as long as on a free
 # machine, and what it waits for did not. A judgement.
 VERDICT_FROM_SHARE = 0.8
+# Share of the time that they can run that a program's threads wait for a CPU from which a price says as well what the
+# fix saves on a machine that nothing else uses (share): work then takes a quarter longer than it would there.
+DISTURBED_FROM_SHARE = 0.2
 # Words of the verdict that other work on the machine can make.
 _OF_THE_HOST = ("tracing", "dispatch", "host", "input", "undecided")
 

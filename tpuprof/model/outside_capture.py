@@ -71,13 +71,18 @@ def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) 
     Too few may have been counted, or nearly all of their time was compiling. A process counts from one step to the
     next, so what lies between steps is in its steps.
     """
-    if after is None or after.estimated or after.steps < MIN_STEPS_AFTER or not len(wall_ps):
+    if not len(wall_ps) or after is None or not _counted(after):
         return None
     if after.seconds >= COMPILES_TO_SHARE * after.took:
         return None
     # Compiles have findings of their own.
     later = (after.took - after.seconds) / after.steps * PS_PER_S
     return Outside(after.steps, later, float(wall_ps.mean()), between_ps / len(wall_ps))
+
+
+def _counted(after: AfterCapture) -> bool:
+    """Whether enough steps were seen after the capture for their mean to say something."""
+    return not after.estimated and after.steps >= MIN_STEPS_AFTER
 
 
 def between_steps(steps: Steps) -> int:
@@ -138,7 +143,7 @@ def stretched(wall_ps: Int64, compile_ps: Int64, after: AfterCapture | None) -> 
 
 def unrecorded_ps(wall_ps: Int64, after: AfterCapture | None) -> float | None:
     """What a step takes after the capture with its compiles (ps), where captured ones take far longer; else None."""
-    if after is None or after.estimated or after.steps < MIN_STEPS_AFTER or not len(wall_ps):
+    if not len(wall_ps) or after is None or not _counted(after):
         return None
     later = after.took / after.steps * PS_PER_S
     return later if float(wall_ps.mean()) >= STRETCHED_FROM * later else None

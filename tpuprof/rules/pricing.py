@@ -226,9 +226,8 @@ class Pricing:
 
     def _behind_waits(self, simulator: Simulator, change: Change, gain: float) -> float:
         """What a change of the device's work may gain beyond the replay, which keeps waits of an unknown end (ms)."""
-        if not change.device:
-            return 0.0
-        return min(simulator.unended_ms, max(simulator.removed_ms(change) - gain, 0.0))
+        more = simulator.removed_ms(change) - gain if change.device else 0.0
+        return min(simulator.unended_ms, more) if more > 0 else 0.0
 
     def _gain(self, simulator: Simulator, change: Change) -> float:
         return max(simulator.measured_ms - simulator.step_ms(change), 0.0)

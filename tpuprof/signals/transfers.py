@@ -20,18 +20,21 @@ from tpuprof.units import ps_to_ms
 
 def late_share(rows: Sequence[ChipWaitRow], hosts: Sequence[HostRun]) -> float:
     """How much of the time in which the hosts' devices wait on communication is for a chip that comes last; else 0."""
-    waits = sum(
-        len(host.devices) * ps_to_ms(int(host.breakdown.parts[part.COLLECTIVE].sum())) for host in hosts
-    )
+    waits = sum(len(host.devices) * _communication_ms(host) for host in hosts)
     return min(waited_in_collectives(rows) / waits, 1.0) if waits else 0.0
 
 
 def late_hosts_share(found: Hosts, hosts: Sequence[HostRun]) -> float:
     """How much of that time is for another host that comes last to a collective; else 0."""
     steps = sum(len(host.steps) for host in hosts)
-    spent = sum(ps_to_ms(int(host.breakdown.parts[part.COLLECTIVE].sum())) for host in hosts)
+    spent = sum(map(_communication_ms, hosts))
     waited = sum(row.mean_waited_ms or 0.0 for row in found.late_steps)
     return min(waited / len(found.late_steps) * steps / spent, 1.0) if waited and spent else 0.0
+
+
+def _communication_ms(host: HostRun) -> float:
+    """How long one device of a host waits on communication in all steps (ms)."""
+    return ps_to_ms(int(host.breakdown.parts[part.COLLECTIVE].sum()))
 
 
 class TransferSignals(StepSignals, TelemetrySignals):

@@ -59,52 +59,71 @@ def undonated(proto: hlo_pb2.HloProto) -> Undonated:
     """What results take beside the inputs that they replace, and the copies of those inputs."""
     module = proto.hlo_module
     program = _Program(module)
-    lost = _replaced(program)
+    results = _results(program)
+    lost = _replaced(results)
     # Which of several equal results a donated input went to does not matter.
     donated = {each.parameter_number for each in module.input_output_alias.entries}
     donated |= {each.parameter_number for each in module.buffer_donor.entries}
     lost.subtract(_type(each.shape) for each in program.inputs() if each.parameter_number in donated)
     size = sum(_bytes(kind) * count for kind, count in lost.items() if count > 0)
-    return Undonated(size, _copies(program, donated) if size else ())
-
-
-def _copies(program: _Program, donated: set[int]) -> tuple[str, ...]:
-    """Instructions that copy an input that is not donated for the result that replaces it."""
-    found: dict[str, None] = {}
-    for at in program.results():
-        shape = program.shape(at)
-        if shape.layout.memory_space != HBM:
-            continue
-        for copy, copied in program.copied_inputs(at):
-            if copied.parameter_number not in donated and _type(copied.shape) == _type(shape):
-                found[copy.name.decode("utf-8", "replace")] = None
-    return tuple(found)
+    copies = dict.fromkeys(
+        name for each in results for name, number in each.copies if number not in donated and size
+    )
+    return Undonated(size, tuple(copies))
 
 
 def replaced(proto: hlo_pb2.HloProto) -> int:
     """Bytes of results that replace an input, donated or not; each input counts once."""
-    return sum(_bytes(kind) * count for kind, count in _replaced(_Program(proto.hlo_module)).items())
+    return sum(
+        _bytes(kind) * count for kind, count in _replaced(_results(_Program(proto.hlo_module))).items()
+    )
 
 
-def _replaced(program: _Program) -> Counter[_Type]:
-    """Results that replace an input of their type, by type."""
-    found: list[tuple[_Type, list[int]]] = []
+class _Result(NamedTuple):
+    """A result in HBM, with the inputs of its type that it is made of, by number.
+
+    `copies` are copies that the program itself makes of such inputs on the way: names, with the input of each.
+    """
+
+    kind: _Type
+    inputs: list[int]
+    copies: list[tuple[str, int]]
+
+
+def _results(program: _Program) -> list[_Result]:
+    found = []
     for at in program.results():
         shape = program.shape(at)
         if shape.layout.memory_space == HBM:
-            inputs = [
-                each.parameter_number for each in program.inputs_of(at) if _type(each.shape) == _type(shape)
+            kind, made_of = _type(shape), program.made_of(at)
+            inputs = [each.parameter_number for each in made_of.inputs if _type(each.shape) == kind]
+            copies = [
+                (copy.name.decode("utf-8", "replace"), copied.parameter_number)
+                for copy, copied in made_of.copies
+                if _type(copied.shape) == kind
             ]
-            found.append((_type(shape), inputs))
+            found.append(_Result(kind, inputs, copies))
+    return found
+
+
+def _replaced(results: list[_Result]) -> Counter[_Type]:
+    """Results that replace an input of their type, by type."""
     used: set[int] = set()
     replacing: Counter[_Type] = Counter()
     # A new weight is made of the old one and of its moments, a new moment of itself alone: that one chooses first.
-    for kind, numbers in sorted(found, key=lambda each: len(each[1])):
-        free = next((each for each in numbers if each not in used), None)
+    for each in sorted(results, key=lambda each: len(each.inputs)):
+        free = next((number for number in each.inputs if number not in used), None)
         if free is not None:
             used.add(free)
-            replacing[kind] += 1
+            replacing[each.kind] += 1
     return replacing
+
+
+class _MadeOf(NamedTuple):
+    """What a value is made of element by element: inputs of the program, and its copies of whole inputs with each."""
+
+    inputs: list[hlo_pb2.HloInstructionProto]
+    copies: list[tuple[hlo_pb2.HloInstructionProto, hlo_pb2.HloInstructionProto]]
 
 
 class _Program:
@@ -142,34 +161,9 @@ class _Program:
 
         return shape if shape is not None else hlo_pb2.ShapeProto()
 
-    def inputs_of(self, at: _At) -> list[hlo_pb2.HloInstructionProto]:
-        """Inputs of the program that a value is made of element by element."""
-        return [each for here, each in self._made_of(at) if self._is_input(here.computation, each)]
-
-    def copied_inputs(self, at: _At) -> list[tuple[hlo_pb2.HloInstructionProto, hlo_pb2.HloInstructionProto]]:
-        """Of what a value is made of, copies that the program itself makes of whole inputs, each with its input.
-
-        A copy into another layout is none: it would be made of a donated input too.
-        """
-        found = []
-        for here, each in self._made_of(at):
-            if each.opcode != b"copy" or here.computation != self._entry or not each.operand_ids:
-                continue
-            copied = self._instruction(self._entry, each.operand_ids[0])
-            if (
-                copied is not None
-                and self._is_input(self._entry, copied)
-                and _layout(copied) == _layout(each)
-            ):
-                found.append((each, copied))
-        return found
-
-    def _is_input(self, computation: int, each: hlo_pb2.HloInstructionProto) -> bool:
-        return each.opcode == b"parameter" and computation == self._entry
-
-    def _made_of(self, at: _At) -> list[tuple[_At, hlo_pb2.HloInstructionProto]]:
-        """The instructions that a value goes through element by element, with where each of them is."""
-        found: list[tuple[_At, hlo_pb2.HloInstructionProto]] = []
+    def made_of(self, at: _At) -> _MadeOf:
+        """What a value is made of element by element."""
+        found = _MadeOf([], [])
         seen: set[tuple[int, int, int]] = set()
         waiting = [at]
         while waiting and len(seen) < LOOKED_AT:
@@ -178,10 +172,31 @@ class _Program:
             if each is None or (here.computation, here.instruction, here.part) in seen:
                 continue
             seen.add((here.computation, here.instruction, here.part))
-            found.append((here, each))
-            if not self._is_input(here.computation, each):
-                waiting += self._from(here, each)
+            if self._is_input(here.computation, each):
+                found.inputs.append(each)
+                continue
+            copied = self._copied_input(here, each)
+            if copied is not None:
+                found.copies.append((each, copied))
+            waiting += self._from(here, each)
         return found
+
+    def _copied_input(
+        self, here: _At, each: hlo_pb2.HloInstructionProto
+    ) -> hlo_pb2.HloInstructionProto | None:
+        """The whole input that an instruction copies, None where it does something else.
+
+        A copy into another layout is none: it would be made of a donated input too.
+        """
+        if each.opcode != b"copy" or here.computation != self._entry or not each.operand_ids:
+            return None
+        copied = self._instruction(self._entry, each.operand_ids[0])
+        if copied is None or not self._is_input(self._entry, copied) or _layout(copied) != _layout(each):
+            return None
+        return copied
+
+    def _is_input(self, computation: int, each: hlo_pb2.HloInstructionProto) -> bool:
+        return each.opcode == b"parameter" and computation == self._entry
 
     def _from(self, here: _At, each: hlo_pb2.HloInstructionProto) -> list[_At]:
         """The values that an instruction's result is made of element by element."""

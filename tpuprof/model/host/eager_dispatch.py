@@ -66,8 +66,8 @@ class EagerDispatch:
     calls beyond one forward and one backward; they take `parts_ps` at least, each as long as the shortest, with what
     dynamo takes to enter the parts. `calls_ps` is what all but the shortest take. These five are of typical steps.
     `optimizer_ps` and `compiled_regions` are None where the framework has no events of such calls; the others then say
-    nothing. Where calls are of named functions (JAX), `most_calls` are those of the one called most often, and `called`
-    has up to three of them with their calls, most often called first, of `kinds` in all.
+    nothing. Where calls are of named functions (JAX), `called` has up to three of them with their calls per step, most
+    often called first, of `kinds` in all.
     """
 
     ops: float
@@ -82,10 +82,13 @@ class EagerDispatch:
     calls_beyond: float = 0.0
     parts_ps: float = 0.0
     calls_ps: float = 0.0
-    most_called: str = ""
-    most_calls: float = 0.0
     called: tuple[tuple[str, float], ...] = ()
     kinds: int = 0
+
+    @property
+    def most_called(self) -> tuple[str, float]:
+        """The function that is called most often, and its calls per step; no name where calls are of none."""
+        return self.called[0] if self.called else ("", 0.0)
 
 
 def eager_dispatch(
@@ -134,11 +137,8 @@ def _calls(driver: Track, vocabulary: Vocabulary, steps: Steps) -> EagerDispatch
         return EagerDispatch(0.0, 0.0)
     counts = Counter(function_of(driver, int(name)) for name in names.tolist())
     called = tuple((name, count / len(steps)) for name, count in counts.most_common(FUNCTIONS_NAMED))
-    most, calls = called[0]
-    all_calls = len(names) / len(steps)
-    return EagerDispatch(
-        all_calls, all_calls, most_called=most, most_calls=calls, called=called, kinds=len(counts)
-    )
+    calls = len(names) / len(steps)
+    return EagerDispatch(calls, calls, called=called, kinds=len(counts))
 
 
 @record(frozen=True)

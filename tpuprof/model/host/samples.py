@@ -14,10 +14,7 @@ import numpy as np
 
 from tpuprof.model.host.interval_pieces import GIL, KINDS, TRACING, split
 from tpuprof.model.host.lock_shared import mark_kept_out
-from tpuprof.model.host.op_cost import (
-    Sample,
-    op_cost,
-)
+from tpuprof.model.host.op_cost import Sample, op_cost
 from tpuprof.model.host.sample_events import cuts_of, samples_of, times_of
 from tpuprof.model.host.sample_marks import (
     alone_ps,

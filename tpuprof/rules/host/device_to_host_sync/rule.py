@@ -9,7 +9,7 @@ again, in however few steps.
 ## Why it costs time
 
 While the host waits it traces nothing; while it then traces, the device has nothing to do. Without the read the two
-work side by side and the step takes as long as the slower of them. Where the verdict names the device's idle
+can work side by side, and the step takes about as long as the slower of them. Where the verdict names the device's idle
 time in reads instead, as where the host works clearly longer than the device, the finding says that the read holds
 training up.
 

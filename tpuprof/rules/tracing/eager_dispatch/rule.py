@@ -155,7 +155,8 @@ def _alone_share(signals: Signals, found: EagerDispatch) -> float:
 
 
 def _is_one_function(found: EagerDispatch) -> bool:
-    return bool(found.most_called) and found.most_calls >= ONE_FUNCTION_FROM_SHARE * found.programs
+    name, calls = found.most_called
+    return bool(name) and calls >= ONE_FUNCTION_FROM_SHARE * found.programs
 
 
 def _failed(
@@ -164,7 +165,8 @@ def _failed(
     """Calling the ops takes that share of a typical step, and computing them by themselves the other one."""
     one_function, limits = _is_one_function(found), signals.noted_compile_limits
     if one_function:
-        evidence.append(Evidence(f"calls of {found.most_called}", found.most_calls, "per step"))
+        name, calls = found.most_called
+        evidence.append(Evidence(f"calls of {name}", calls, "per step"))
     title = _said(found, one_function=one_function, deferred=signals.defers_ops)
     if limits:
         given_up = (
@@ -241,7 +243,7 @@ def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
     if deferred:
         return f"Deferred ops are run in {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
     if one_function:
-        return f"A step calls jitted functions {found.programs:,.0f} times, most often {found.most_called}"
+        return f"A step calls jitted functions {found.programs:,.0f} times, most often {found.most_called[0]}"
     if found.called:
         return f"A step runs {found.programs:,.0f} programs one by one ({_named(found)})"
     beside = " beside what torch.compile made" if _is_beside(found) else ""
