@@ -252,17 +252,48 @@ def flatten(start: Int64, end: Int64, parent: Int64) -> Segments:
 
 
 def self_time(start: Int64, end: Int64) -> Int64:
-    """Each event's duration less that of its direct children, never below zero (ps)."""
+    """The time in which each event is the one that began last of those open (ps).
+
+    Of a line that nests, that is an event's duration less that of its direct children. One that outlasts the event in
+    which it began (rounding does this to ops back to back) takes of it what they share, no more: the self times of a
+    line add up to the time that its events cover.
+    """
     found: Int64 | None = _nesting.self_time(start, end) if _nesting else None
     if found is not None:
         return found
+    order = _outer_first(start, end)
+    if order is None:
+        return _self_time_of_ordered(start, end)
+    own = np.zeros(len(start), np.int64)
+    own[order] = self_time(start[order], end[order])
+    return own
+
+
+def _self_time_of_ordered(start: Int64, end: Int64) -> Int64:
     parent = nesting(start, end)
-    duration = end - start
-    # The last place takes what has no parent: -1 counts from the end.
-    spent = np.zeros(len(start) + 1, np.int64)
-    np.add.at(spent, parent, duration)
-    own: Int64 = np.subtract(duration, spent[:-1], out=duration)
-    return np.maximum(own, 0, out=own)
+    inner = np.flatnonzero(parent >= 0)
+    if (end[inner] > end[parent[inner]]).any():
+        return _self_time_of_overlapping(start, end)
+    own = end - start
+    # A copy of the durations, since those of inner events are changed as well.
+    np.subtract.at(own, parent[inner], (end - start)[inner])
+    return own
+
+
+def _self_time_of_overlapping(start: Int64, end: Int64) -> Int64:
+    """One event after the other, with a stack; only where the native walk is not there."""
+    own = np.zeros(len(start), np.int64)
+    ends, opened, now = end.tolist(), [], 0
+    for row, begin in enumerate([*start.tolist(), int(end.max())]):
+        while opened and ends[opened[-1]] <= begin:
+            last = opened.pop()
+            own[last] += max(0, ends[last] - now)
+            now = max(now, ends[last])
+        if opened:
+            own[opened[-1]] += begin - now
+        now = begin
+        opened.append(row)
+    return own
 
 
 def inherit(label: Int64, parent: Int64, none: int = -1) -> Int64:
