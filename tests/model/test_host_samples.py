@@ -21,7 +21,8 @@ ADAM = "step (/venv/lib/python3.11/site-packages/torch/optim/adam.py:9)"
 SAVE = "save (/venv/lib/python3.11/site-packages/torch/serialization.py:9)"
 DYNAMO = "_compile (/venv/lib/python3.11/site-packages/torch/_dynamo/convert_frame.py:9)"
 BRIDGE = "/venv/lib/python3.11/site-packages/torch_xla/_dynamo/dynamo_bridge.py"
-JAX_COMPILES = "backend_compile_and_load (/venv/lib/python3.11/site-packages/jax/_src/compiler.py:9)"
+JAX = "/venv/lib/python3.11/site-packages/jax/_src"
+JAX_COMPILES = f"backend_compile_and_load ({JAX}/compiler.py:9)"
 LOGGING = "emit (/usr/lib/python3.11/logging/__init__.py:9)"
 
 
@@ -117,6 +118,13 @@ def test_the_last_name_called(call, last):
             (TRAIN, "_fn (/venv/lib/python3.11/site-packages/torch/_dynamo/eval_frame.py:9)"),
             FRAMEWORK,
         ),
+        # A child's output is awaited; a file is read.
+        ("self.stdout.read()", (TRAIN, "communicate (/usr/lib/python3.11/subprocess.py:9)"), LOCK),
+        ("os.read(errpipe_read, 50000)", (TRAIN, "_execute_child (/usr/lib/python3.11/subprocess.py:9)"), LOCK),
+        ("file.read()", (TRAIN, "read_text (/usr/lib/python3.11/pathlib.py:9)"), IO),
+        # JAX's functions that look at a program dispatch nothing. Those that run one do.
+        ("mlir.lower_jaxpr()", (TRAIN, f"cost_analysis ({JAX}/stages.py:9)", f"f ({JAX}/mlir.py:9)"), PLAIN),
+        ("self._call(*args)", (TRAIN, f"__call__ ({JAX}/stages.py:9)"), FRAMEWORK),
         ("x * 2", (TRAIN,), PLAIN),
     ],
 )

@@ -46,7 +46,7 @@ def test_what_follows_the_devices_work_is_a_wait_for_the_lock(read):
 def test_the_verdict_names_it(analyze):
     report = analyze(loop())
     assert report.verdict.bound == "host"
-    assert "waits for Python's lock (the GIL)" in report.verdict.sentence
+    assert "another thread releases Python's lock (the GIL)" in report.verdict.sentence
     assert not [
         each for each in report.findings if each.rule == "device-to-host-sync" and each.status == "failed"
     ]

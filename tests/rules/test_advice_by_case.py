@@ -115,6 +115,16 @@ def test_other_work_beside_a_read_keeps_its_advice():
     assert {"read", "own", "python"} <= _cases({"host:wait": 4.0, "host:python": 4.0}, [waits], jax=True)
 
 
+@pytest.mark.parametrize(("looking", "own"), [(4.0, False), (2.0, True)])
+def test_who_looks_at_a_program_is_told_to_look_once(looking, own):
+    lower = "lower (/venv/lib/python3.11/site-packages/jax/_src/stages.py:736)"
+    rows = [stack("host:python", looking, lower), stack("host:python", 4.0 - looking)]
+    cases = _cases({"host:python": 4.0}, rows, jax=True)
+    assert ("program" in cases, "own" in cases, "python" in cases) == (True, own, own)
+    text = find_rule("host-blocked").page.remedy("jax").text_for(cases)
+    assert ("ask once, before the loop" in text, "worker processes" in text) == (True, own)
+
+
 CALL = "_call_impl (/v/site-packages/torch/nn/modules/module.py:9)"
 LINEAR = "forward (/v/site-packages/torch/nn/modules/linear.py:9)"
 
@@ -143,7 +153,7 @@ def test_a_run_that_sleeps_is_not_told_of_garbage():
 
 def test_each_mark_is_a_case_that_its_rule_can_give():
     given = {
-        "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "module", "read"},
+        "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "module", "program", "read"},
         "input-starved": {"again", "batches", "workers"},
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "ask", "other"},

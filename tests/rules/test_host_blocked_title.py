@@ -44,12 +44,12 @@ def test_time_that_no_sample_saw_is_not_of_other_lines():
         ),
         (
             [asleep(10.0, 5.0), elsewhere(4.0, "user:gc")],
-            ", and for 5.00 ms while it works; Python garbage collection takes 4.00 ms more, most of it at log.py:3 "
+            ", and for 5.00 ms while it works; 4.00 ms more go to Python garbage collection, most of it at log.py:3 "
             "(time.sleep(y))",
         ),
         (
             [asleep(10.0), elsewhere(4.0, "user:gc"), elsewhere(3.0, "host:io")],
-            "; Python garbage collection and such takes 7.00 ms more, most of it at log.py:3 (time.sleep(y))",
+            "; 7.00 ms more go to Python garbage collection and such, most of it at log.py:3 (time.sleep(y))",
         ),
     ],
 )

@@ -16,7 +16,7 @@ _VERBS = {
     "sleep": "sleeps",
     "io": "reads or writes",
     "lock": "waits for a lock, queue or process",
-    "gil": "waits for Python's lock (the GIL), which another thread holds,",
+    "gil": "waits until another thread releases Python's lock (the GIL)",
     "python": "runs code that gives the device no work",
     "wait": "waits in a call",
 }

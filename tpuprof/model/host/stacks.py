@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from tpuprof.own_events import is_generated, line_executed
 from tpuprof.records import record
@@ -81,8 +82,17 @@ _LOADERS = (
     "-packages/webdataset/",
     "-packages/seqio/",
 )
-# Where a queue or pipe of `multiprocessing` waits for what a process sends: its calls look like reads of a file.
-_FROM_PROCESS = re.compile(r"^_recv \(.*/multiprocessing/connection\.py:\d+\)$")
+# Where a queue or pipe of `multiprocessing`, or `subprocess`, waits for what a process sends: its calls look like reads
+# of a file. `_execute_child` reads until the child has begun.
+_FROM_PROCESS = re.compile(
+    r"^(?:_recv \(.*/multiprocessing/connection|(?:_?communicate|_execute_child) \(.*/subprocess)\.py:\d+\)$"
+)
+# JAX's functions that lower a function or say what its program costs, and run nothing: who calls one in a step has work
+# of its own there, and no dispatch (jax.stages, and `jax.eval_shape`, `jax.make_jaxpr`).
+_LOOKS_AT_PROGRAM = re.compile(
+    r"^(?:lower|trace|cost_analysis|memory_analysis|as_text|compiler_ir|eval_shape|make_jaxpr_f) "
+    r"\(.*/jax/_src/(?:stages|pjit|api)\.py:\d+\)$"
+)
 _PACKAGES = ("/site-packages/", "/dist-packages/")
 _STDLIB = re.compile(r"/lib/python3\.\d+/")
 _FRAME_PATH = re.compile(r"\((.*):\d+\)$")
@@ -131,7 +141,12 @@ def family(stack: Stack) -> str:
         blocking = LOCK
     if blocking:
         return blocking
-    return FRAMEWORK if _in_framework(stack) else PLAIN
+    return FRAMEWORK if _in_framework(stack) and not looks_at_program(stack.frames) else PLAIN
+
+
+def looks_at_program(frames: Iterable[str]) -> bool:
+    """Whether a stack is in a function of JAX that lowers a program or says what it costs: nothing runs of it."""
+    return any(_LOOKS_AT_PROGRAM.match(frame.replace("\\", "/")) for frame in frames)
 
 
 def _awaits_process(stack: Stack) -> bool:

@@ -71,6 +71,9 @@ process run beside training (`subprocess.Popen`) or start it less often.
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, `jax.numpy`).
 
+[program] `lower`, `cost_analysis`, `as_text` and `jax.eval_shape` look at a program and run nothing, and their answer is
+the same in each step: ask once, before the loop, and keep it.
+
 [gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own.
 
 [gc] Where it is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins.
@@ -105,6 +108,7 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.model.device.op_kind import OpKind, with_the_host
 from tpuprof.model.host.samples import READ_BY
+from tpuprof.model.host.stacks import looks_at_program
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.report.host_lines import (
     LINE_FROM_SHARE,
@@ -132,8 +136,11 @@ ADVISED_FROM_SHARE = 0.2
 # Share of the time at the line in the title from which the title has other time that the price takes out as well: a
 # saving that is larger than the only time in the title looks wrong. A judgement.
 TOLD_FROM_SHARE = 0.2
-# Kinds of time that another thread or Python's collector causes. All others are the training thread's own work.
-_OTHERS_WORK = frozenset({"lock", "gil", "gc", "read"})
+# The advice's case of functions that look at a program.
+_PROGRAM = "program"
+# Kinds of time that another thread or Python's collector causes, and waits and looks at programs that have advice of
+# their own. All others are the training thread's own work.
+_OTHERS_WORK = frozenset({"lock", "gil", "gc", "read", _PROGRAM})
 _SLEEP, _GIL, _PYTHON = "host:sleep", "host:gil", "host:python"
 # How a frame of a stack says that it is Flax's, torch's, and of torch's modules.
 _FLAX, _TORCH, _MODULES = "/flax/nnx/", "/torch/", "/torch/nn/modules/"
@@ -225,7 +232,13 @@ def _cases(sampled: dict[str, float], stacks: list[HostStackRow], *, jax: bool =
     In JAX a wait in `np.asarray` is one for the device, and no work of the thread.
     """
     enough = ADVISED_FROM_SHARE * sum(sampled.values())
-    kinds = {name.rpartition(":")[2] for name, ms in sampled.items() if ms >= enough}
+    looking = [row for row in stacks if row.part in sampled and looks_at_program(row.frames)]
+    rest = dict(sampled)
+    for row in looking:
+        rest[row.part] -= row.exposed_ms_per_step
+    kinds = {name.rpartition(":")[2] for name, ms in rest.items() if ms >= enough}
+    if sum(row.exposed_ms_per_step for row in looking) >= enough:
+        kinds.add(_PROGRAM)
     seen = {"flax": _walks_flax, "module": _runs_module}
     for case, test in seen.items():
         rows = [row for row in stacks if row.part in sampled and test(row)]
@@ -314,4 +327,4 @@ def _beside(name: str, at: Where, sampled: dict[str, float], stacks: list[HostSt
     if most == name:
         return f"; other lines take {format_ms(rest)} more{place}"
     beside = "" if others[most] >= (1 - TOLD_FROM_SHARE) * rest else " and such"
-    return f"; {part.noun_of(most)}{beside} takes {format_ms(rest)} more{place}"
+    return f"; {format_ms(rest)} more go to {part.noun_of(most)}{beside}{place}"
