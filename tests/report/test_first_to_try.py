@@ -4,7 +4,7 @@ import pytest
 
 from tests.report.reports import finding, report
 from tpuprof.compare.steps import compare_steps, usual_and_slowest
-from tpuprof.render.content import first_to_try, saves
+from tpuprof.render.content import first_to_try, saves, stake
 from tpuprof.report.schema import Fix, Savings, Verdict
 
 
@@ -20,6 +20,11 @@ def test_the_first_findings_fix_in_one_sentence():
     found = of("compile", finding(fix=Fix("Pad batches. Then look again.")))
     assert (found.text, found.savings) == ("Pad batches", "saves 12.0 ms to 18.5 ms per step")
     assert found.why == ""
+
+
+def test_a_finding_on_memory_alone_says_that_it_takes_no_time():
+    memory = finding(savings=None, severity=0.0)
+    assert of("device", memory).savings == stake(memory) == "no step time at stake"
 
 
 def test_another_part_than_the_verdicts_is_explained_by_the_prices():

@@ -118,8 +118,9 @@ class Recording:
     def announced(self, plan: Plan) -> str:
         """What is said when it begins."""
         if self.by_clock:
-            again = " once more" if self.again else ""
-            return f"no training step was seen so far: recording a few seconds of whatever runs{again}"
+            if self.again:
+                return "recording once more"
+            return "no training step was seen so far: recording a few seconds of whatever runs"
         steady = "not yet steady" if self.early else "steady"
         more = " or more" if plan.seconds and not self.early else ""
         return f"training is {steady} after {self.after} steps; capturing {plan.steps}{more}"

@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
 PREDICTED = "Predicted, not measured: device times are the compiler's estimate."
 _FAILED = "failed"
+_NO_TIME = "no step time at stake"
 _OTHERS = ("passed", "not_applicable", "unavailable", "error")
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to try first: the fix in one sentence, what it saves (may be empty), and why it is not what the verdict
+    """What to try first: the fix in one sentence, what it saves (empty where unknown), and why it is not what the verdict
     names, empty where it is. `source` is the file and line it is about, empty where the trace does not name one.
     """
 
@@ -84,7 +85,8 @@ def first_to_try(report: Report) -> Advice | None:
     own = next((each for each in failed if each.category == wanted), None)
     why = "" if first.category == wanted else _why_not(first, own)
     source = next((each.source for each in first.evidence if each.source), "")
-    return Advice(fix.partition(". ")[0].removesuffix("."), saves(first), why, first, source)
+    saved = _NO_TIME if _takes_no_time(first) else saves(first)
+    return Advice(fix.partition(". ")[0].removesuffix("."), saved, why, first, source)
 
 
 def _why_not(first: Finding, own: Finding | None) -> str:
@@ -120,9 +122,16 @@ def shares(finding: Finding) -> str:
     return shared_saving(finding.shares_saving_with)
 
 
+def _takes_no_time(finding: Finding) -> bool:
+    """Whether a finding is on something else than step time, as on memory."""
+    return finding.savings is None and not finding.severity
+
+
 def stake(finding: Finding) -> str:
     """The finding's share of step time: what a replay gains of it, or all that its cause takes where none was made."""
     saved = finding.savings
+    if _takes_no_time(finding):
+        return _NO_TIME
     if saved is None or saved.method != "counterfactual":
         return f"{format_share(finding.severity)} of step time at stake"
     if not saved.step_low_ms:

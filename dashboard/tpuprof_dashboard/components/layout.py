@@ -83,7 +83,7 @@ def tiles(*each: Any) -> Any:
     return dmc.SimpleGrid(list(each), cols={"base": 2, "sm": 3, "lg": 5}, my="sm", spacing="xs")
 
 
-def link(title: str, search: str, **more: Any) -> Any:
+def link(title: str | list[Any], search: str, **more: Any) -> Any:
     """A link within the page: `search` is the query it leads to."""
     return dmc.Anchor(title, href=search, refresh=False, size="sm", **more)
 

@@ -86,7 +86,7 @@ def _first_to_try(view: View) -> list[Any]:
     first = failed_findings(view.report)[0].rule
     text = f"Try first: {advice.text}" + (f" ({advice.savings})" if advice.savings else "")
     where = view.go("findings", **{OPEN: names_text([first])})
-    parts = [link(text, where, fw=600, id="try-first", className="tpu-wrap", display="block", mt=6)]
+    parts = [link(prose(text), where, fw=600, id="try-first", className="tpu-wrap", display="block", mt=6)]
     if advice.source:
         parts.append(
             dmc.Text(["at ", dmc.Code(advice.source)], size="sm", id="try-first-source", className="tpu-wrap")
