@@ -120,7 +120,11 @@ def test_the_last_name_called(call, last):
         ),
         # A child's output is awaited; a file is read.
         ("self.stdout.read()", (TRAIN, "communicate (/usr/lib/python3.11/subprocess.py:9)"), LOCK),
-        ("os.read(errpipe_read, 50000)", (TRAIN, "_execute_child (/usr/lib/python3.11/subprocess.py:9)"), LOCK),
+        (
+            "os.read(errpipe_read, 50000)",
+            (TRAIN, "_execute_child (/usr/lib/python3.11/subprocess.py:9)"),
+            LOCK,
+        ),
         ("file.read()", (TRAIN, "read_text (/usr/lib/python3.11/pathlib.py:9)"), IO),
         # JAX's functions that look at a program dispatch nothing. Those that run one do.
         ("mlir.lower_jaxpr()", (TRAIN, f"cost_analysis ({JAX}/stages.py:9)", f"f ({JAX}/mlir.py:9)"), PLAIN),

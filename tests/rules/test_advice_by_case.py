@@ -153,7 +153,18 @@ def test_a_run_that_sleeps_is_not_told_of_garbage():
 
 def test_each_mark_is_a_case_that_its_rule_can_give():
     given = {
-        "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "module", "program", "read"},
+        "host-blocked": {
+            "own",
+            "lock",
+            "python",
+            "gil",
+            "gc",
+            "callback",
+            "flax",
+            "module",
+            "program",
+            "read",
+        },
         "input-starved": {"again", "batches", "workers"},
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "ask", "other"},

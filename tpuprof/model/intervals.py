@@ -283,7 +283,8 @@ def _self_time_of_ordered(start: Int64, end: Int64) -> Int64:
 def _self_time_of_overlapping(start: Int64, end: Int64) -> Int64:
     """One event after the other, with a stack; only where the native walk is not there."""
     own = np.zeros(len(start), np.int64)
-    ends, opened, now = end.tolist(), [], 0
+    opened: list[int] = []
+    ends, now = end.tolist(), 0
     for row, begin in enumerate([*start.tolist(), int(end.max())]):
         while opened and ends[opened[-1]] <= begin:
             last = opened.pop()

@@ -34,8 +34,8 @@ _OTHERS = ("passed", "not_applicable", "unavailable", "error")
 
 @dataclass(frozen=True)
 class Advice:
-    """What to try first: the fix in one sentence, what it saves (empty where unknown), and why it is not what the verdict
-    names, empty where it is. `source` is the file and line it is about, empty where the trace does not name one.
+    """What to try first: the fix in one sentence, what it saves (empty where unknown), and why it is not the verdict's
+    part, empty where it is. `source` is the file and line it is about, empty where the trace does not name one.
     """
 
     text: str

@@ -71,7 +71,7 @@ process run beside training (`subprocess.Popen`) or start it less often.
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, `jax.numpy`).
 
-[program] `lower`, `cost_analysis`, `as_text` and `jax.eval_shape` look at a program and run nothing, and their answer is
+[program] `lower`, `cost_analysis`, `as_text` and `jax.eval_shape` look at a program and run nothing. Their answer is
 the same in each step: ask once, before the loop, and keep it.
 
 [gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own.
