@@ -41,12 +41,11 @@ from tpuprof.model.device.virtual_devices import cpu_devices, of_unknown_count
 from tpuprof.model.host import vocabulary as vocabularies
 from tpuprof.model.host.activity import (
     HostActivity,
-    autograd_threads,
-    find_driver,
     read_host,
     with_lock_after_waits,
 )
 from tpuprof.model.host.after_reads import without_idle_waits
+from tpuprof.model.host.driver import autograd_threads, find_driver
 from tpuprof.model.host.eager_causes import with_upload_causes
 from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops

@@ -7,7 +7,8 @@ import numpy as np
 from tpuprof.model.attribution import Breakdown
 from tpuprof.model.device.activity import DeviceActivity, ProgramRuns, no_ops
 from tpuprof.model.device.memory import DeviceMemory
-from tpuprof.model.host.activity import Annotations, HostActivity
+from tpuprof.model.host.activity import HostActivity
+from tpuprof.model.host.annotations import Annotations
 from tpuprof.model.host.tracing import Tracing
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.host_run import HostRun

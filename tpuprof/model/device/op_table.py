@@ -13,7 +13,7 @@ from tpuprof.model.compile.hlo_metadata import around, names_in
 from tpuprof.model.device.activity import DeviceActivity, OpNames
 from tpuprof.model.device.op_facts import OpFacts, facts_of
 from tpuprof.model.device.op_sums import OpSums
-from tpuprof.model.host.activity import Annotations
+from tpuprof.model.host.annotations import Annotations
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
 from tpuprof.parallel import in_threads

@@ -8,8 +8,9 @@ from dataclasses import field, replace
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof.decode.columns import NO_TEXT, Plane
-from tpuprof.model.device.cpu import RUNTIME_THREADS, own_programs
+from tpuprof.decode.columns import Plane
+from tpuprof.model.device.cpu import own_programs
+from tpuprof.model.host.annotations import Annotations, annotations_of
 from tpuprof.model.host.array_waits import waits_for_arrays
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host.blocking_waits import (
@@ -19,6 +20,7 @@ from tpuprof.model.host.blocking_waits import (
     waits_alone,
     waits_by_reason,
 )
+from tpuprof.model.host.driver import autograd_threads
 from tpuprof.model.host.interval_pieces import GIL
 from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
@@ -45,7 +47,6 @@ from tpuprof.parts import ATEN_FALLBACK, HOST_PREFIX
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
 
-MARK_STAT = "tpuprof"
 # Number of ops the framework traced inside an annotation; tpuprof.annotate writes it when it leaves.
 TRACED_OPS_STAT = "traced_ops"
 # Ops per millisecond below which an annotation did something else than trace. Building a graph traces tens
@@ -56,21 +57,8 @@ TRACING_FROM_OPS_PER_MS = 0.2
 # Of the pauses in real TorchTPU captures (torch_tpu 0.2 on a CPU) nine in ten are below 0.15 ms; code that dispatches
 # nothing, such as a profiler's own work or a sleep, makes pauses of more than a millisecond.
 EAGER_PAUSE_PS = 300_000_000
-_ANNOTATION_KINDS = ("annotation", "module", "module_backward")
-AUTOGRAD_THREAD = "pt_autograd"
 # What a training loop does, and a data pipeline does not.
 _TRAINS = (Activity.COMPILE, Activity.TRACING, Activity.DISPATCH)
-_MAIN_THREAD_PREFIXES = ("python", "main")
-
-
-@record(frozen=True)
-class Annotations:
-    """The user's own spans on the training threads: name, kind (annotation, module, module_backward), ps."""
-
-    name: list[str]
-    kind: list[str]
-    start: Int64
-    end: Int64
 
 
 @record(frozen=True)
@@ -150,7 +138,7 @@ def read_host(
         user=user,
         compiling=_on_threads(host.threads, codes, Activity.COMPILE),
         dispatching=_on_threads(host.threads, codes, Activity.DISPATCH),
-        annotations=_annotations([driver, *autograd] if driver is not None else autograd),
+        annotations=annotations_of([driver, *autograd] if driver is not None else autograd),
         named=named,
         samples=samples,
         running=own_programs(driver) if driver is not None else EMPTY,
@@ -211,53 +199,6 @@ def _waiting(by_activity: dict[Activity, Spans], driver: Track) -> None:
     reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], asked)
     by_activity[Activity.DEVICE_TO_HOST_SYNC] = reads
     by_activity[Activity.DEVICE_WAIT] = merge(by_activity[Activity.DEVICE_WAIT], locked)
-
-
-def find_driver(host: Host, vocabulary: Vocabulary) -> Track | None:
-    """The thread that trains: the one with most step markers or graph cuts, else the main Python thread."""
-    best, most = None, (0, False, 0)
-    cut_names = by_plane(host.threads, lambda plane: vocabulary.driver.rows(plane.events.names))
-    for track in host.threads:
-        markers = len(track.line.read_stats(track.plane.stat_keys(("_r",))))
-        cuts = _count(track, cut_names[id(track.plane)])
-        # A step marker outweighs any number of cuts: a loader thread may cut graphs, but not mark steps. On threads of
-        # XLA's own the program's callbacks run, whose calls are part of a step.
-        weight = (markers, not track.label.startswith(RUNTIME_THREADS), cuts)
-        if (markers or cuts) and weight > most:
-            best, most = track, weight
-    if best is None:
-        best = _most_ops(host, vocabulary)
-    if best is None:
-        named = [track for track in host.threads if track.label.startswith(_MAIN_THREAD_PREFIXES)]
-        best = max(named, key=len, default=None)
-    return best
-
-
-def autograd_threads(host: Host) -> list[Track]:
-    """The threads on which PyTorch runs backward passes."""
-    return [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
-
-
-def _most_ops(host: Host, vocabulary: Vocabulary) -> Track | None:
-    """The thread that called most ops, autograd's own threads left out; None where none did."""
-    rows = by_plane(host.threads, lambda plane: vocabulary.driver_ops.rows(plane.events.names))
-    counts = [
-        (_count(track, rows[id(track.plane)]), track)
-        for track in host.threads
-        if not track.label.startswith(AUTOGRAD_THREAD)
-    ]
-    most, track = max(counts, key=lambda each: each[0], default=(0, None))
-    return track if most else None
-
-
-def kinds_of_spans(track: Track) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Values of the `tpuprof` stat and, by event, which of them an event has (-1: none)."""
-    column = track.plane.stat_text(track.stats(MARK_STAT), MARK_STAT, len(track))
-    return column.strings, column.codes
-
-
-def _count(track: Track, name_rows: Int64) -> int:
-    return int(np.isin(track.name_row, name_rows).sum()) if len(name_rows) else 0
 
 
 def _codes(plane: Plane, vocabulary: Vocabulary) -> Int64:
@@ -434,19 +375,3 @@ def _on_threads(threads: list[Track], codes: dict[int, Int64], activity: Activit
             chosen = np.flatnonzero(wanted[id(track.plane)][track.name_row])
             parts.append(union(track.start[chosen], track.end[chosen]))
     return merge(*parts)
-
-
-def _annotations(threads: list[Track]) -> Annotations:
-    name: list[str] = []
-    kind: list[str] = []
-    start, end = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for track in threads:
-        values, codes = kinds_of_spans(track)
-        wanted = [value in _ANNOTATION_KINDS for value in values]
-        rows = np.flatnonzero(np.array([*wanted, False], np.bool_)[codes])
-        names = track.plane.events.names
-        name += [names[row] if row >= 0 else "" for row in track.name_row[rows]]
-        kind += [values[code] if code != NO_TEXT else "" for code in codes[rows]]
-        start.append(track.start[rows])
-        end.append(track.end[rows])
-    return Annotations(name, kind, np.concatenate(start), np.concatenate(end))

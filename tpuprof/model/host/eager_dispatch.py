@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.model.host.activity import autograd_threads
+from tpuprof.model.host.driver import autograd_threads
 from tpuprof.model.host.event_times import COMPILED_REGION
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Int64, Spans, contains, covered, union

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.host.activity import autograd_threads
+from tpuprof.model.host.driver import autograd_threads
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
 from tpuprof.model.telemetry import StepRecord

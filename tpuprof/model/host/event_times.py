@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.host.activity import AUTOGRAD_THREAD
+from tpuprof.model.host.driver import AUTOGRAD_THREAD
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Spans, merge, union
 from tpuprof.model.timeline import Host, Track

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.device.cpu import RUNTIME_THREADS
-from tpuprof.model.host.activity import AUTOGRAD_THREAD
+from tpuprof.model.host.driver import AUTOGRAD_THREAD
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.records import record

@@ -7,7 +7,8 @@ from dataclasses import field
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.host.activity import HostActivity, autograd_threads
+from tpuprof.model.host.activity import HostActivity
+from tpuprof.model.host.driver import autograd_threads
 from tpuprof.model.host.vocabulary import Activity, NameSet, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, merge, subtract, union
 from tpuprof.model.steps import Steps

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.model.host.activity import kinds_of_spans
+from tpuprof.model.host.annotations import kinds_of_spans
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
 from tpuprof.model.steps.holes import lacking, without_holes
