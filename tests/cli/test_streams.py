@@ -112,6 +112,18 @@ def test_a_defect_of_ours_is_one_line_and_status_3(tmp_path):
     assert done.stderr.strip().endswith("[internal-error]")
 
 
+@pytest.mark.parametrize(("own", "status"), [(7, 7), (0, 3)])
+def test_a_defect_of_ours_takes_no_status_from_a_program_that_failed(tmp_path, own, status):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nif 'capture' in sys.argv:\n import tpuprof.capture.validate as v\n"
+        " def broken(*given): raise KeyError('boom')\n v.profiles = broken\n"
+    )
+    program = f"{sys.executable} -c 'raise SystemExit({own})'"
+    done = shell(f"tpuprof capture -o {tmp_path / 'run'} -- {program}", PYTHONPATH=f"{tmp_path}:{ROOT}")
+    assert done.returncode == status
+    assert done.stderr.strip().endswith("[internal-error]")
+
+
 def test_what_if_as_json():
     done = shell(f"tpuprof analyze {SAMPLE} --what-if recompiles-shape --json")
     assert json.loads(done.stdout)["rules"] == ["recompiles-shape"]

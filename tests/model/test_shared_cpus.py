@@ -9,6 +9,7 @@ from tpuprof.analysis.sections.shared_cpus import (
     OWN_CODE_FROM_SHARE,
     said_of_shared_cpus,
 )
+from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.report.sections import HostStackRow
 
@@ -22,22 +23,40 @@ def said(
     device="CPU",
     part="host:python",
     rows=2,
+    lines=1,
+    waited=None,
 ):
     """The sentence where two stacks of a line take such a share of the step, most of it behind the device's work."""
-    info = {"capture": {"cpus_used": 2 * used, "cpus": 2}}
+    info = {"capture": {"cpus_used": 2 * used, "cpus": 2, "cpu_wait_share": waited}}
     run = SimpleNamespace(info=info, hosts=[SimpleNamespace(devices=[SimpleNamespace(type=device)])])
     each = took * STEP / rows
     stacks = [
-        HostStackRow(part, ["f (a.py:7)"], "np.pad(x)", "a.py:7", "np.pad(x)", 0.1 * each, 0.9 * each)
-        for _ in range(rows)
+        HostStackRow(
+            part, ["f (a.py:7)"], "np.pad(x)", f"a.py:{7 + row % lines}", "np.pad(x)", 0.1 * each, 0.9 * each
+        )
+        for row in range(rows)
     ]
     return said_of_shared_cpus(run, Bound(word, 0.9, 9.0), StepTimes(STEP, {}, 9.0, 5.0, 0.0), stacks)
 
 
 def test_the_line_and_what_it_takes_are_said():
     assert (
-        "code at a.py:7 (np.pad(x)) runs beside it for 2.50 ms of each step. The program used 85 %" in said()
+        "code at a.py:7 (np.pad(x)) runs beside it for 2.00 ms of each step. The program used 85 %" in said()
     )
+
+
+def test_lines_count_together():
+    assert "code at a.py:7 (np.pad(x)) and other lines runs beside it for 2.00 ms" in said(lines=2)
+
+
+@pytest.mark.parametrize(
+    ("waited", "words"),
+    [(DISTURBED_FROM_SHARE, "Its threads waited for a CPU for"), (DISTURBED_FROM_SHARE - 0.01, "")],
+)
+def test_threads_that_wait_for_a_cpu_are_as_good_a_sign(waited, words):
+    text = said(used=0.5, waited=waited)
+    assert words in text
+    assert bool(text) == bool(words)
 
 
 @pytest.mark.parametrize(

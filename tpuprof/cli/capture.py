@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tpuprof.cli.guard import tell
 from tpuprof.cli.options import Command, either, parse_duration
 
 if TYPE_CHECKING:
@@ -168,14 +169,30 @@ def _run_folder(out: Path, name: str | None, force: bool, listed_as: str) -> Ite
 
 
 def _launch(command: list[str], orders: Orders) -> None:
-    from tpuprof.capture import torch_trace
-    from tpuprof.capture.interim import tell_end
-    from tpuprof.capture.launch import OFFLOAD_ON_CPU, run
-    from tpuprof.capture.nothing import explain, how_it_ended
-    from tpuprof.capture.validate import offload_on_cpu, profiles
+    from tpuprof.capture.launch import run
 
     began = time.time()
     ended = run(command, orders)
+    try:
+        _look_at(command, orders, ended, began)
+    except typer.Exit:
+        raise
+    except Exception as error:
+        if not ended.status:
+            raise
+        # The program failed, and who started it asks for that: what went wrong here is only told.
+        tell(error)
+        raise typer.Exit(ended.status) from error
+
+
+def _look_at(command: list[str], orders: Orders, ended: Ended, began: float) -> None:
+    """Say what was captured, and leave with the program's exit status, or 2 where that is 0 and nothing is usable."""
+    from tpuprof.capture import torch_trace
+    from tpuprof.capture.interim import tell_end
+    from tpuprof.capture.launch import OFFLOAD_ON_CPU
+    from tpuprof.capture.nothing import explain, how_it_ended
+    from tpuprof.capture.validate import offload_on_cpu, profiles
+
     torch_trace.keep(Path(orders.run), began)
     if OFFLOAD_ON_CPU in ended.stderr_tail:
         _say(offload_on_cpu())

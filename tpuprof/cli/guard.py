@@ -36,9 +36,15 @@ def guarded(run: Callable[[], object]) -> None:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        known = error if isinstance(error, TpuprofError) else _unexpected(error)
-        print(f"tpuprof: {_shown(known)}", file=sys.stderr)
+        known = tell(error)
         _leave(EXIT_INTERNAL if known.code in (Code.INTERNAL, Code.OUT_OF_MEMORY) else EXIT_UNUSABLE)
+
+
+def tell(error: Exception) -> TpuprofError:
+    """Say in one line on stderr what went wrong; the error that was told."""
+    known = error if isinstance(error, TpuprofError) else _unexpected(error)
+    print(f"tpuprof: {_shown(known)}", file=sys.stderr)
+    return known
 
 
 def _shown(error: TpuprofError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.busy_machine import cpu_use
+from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE, cpu_use, cpu_wait
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.report.host_lines import Where, lines_of
@@ -13,16 +13,18 @@ from tpuprof.units import format_ms, format_share
 # Share of the CPUs' time from which host and device take it from each other (share): what is left is less than the
 # step would change. A judgement.
 ALL_CPUS_FROM_SHARE = 0.85
-# Time of the host's own code at one line, beside the step, from which it is said (share): NumPy for 0.4 of each step on
-# one of two CPUs made ops of the device take twice as long.
-OWN_CODE_FROM_SHARE = 0.25
+# Time of the host's own code beside the step from which it is said (share): on one of two CPUs, NumPy for 0.4 of each
+# step made ops of the device take twice as long, and SQL for 0.24 of it made them take 1.4 times as long.
+OWN_CODE_FROM_SHARE = 0.2
+# Share of that time at its first line from which no other lines are mentioned. A judgement.
+ONE_LINE_FROM_SHARE = 0.9
 
 
 def said_of_shared_cpus(run: Run, bound: Bound, times: StepTimes, stacks: list[HostStackRow]) -> str:
-    """The sentence, empty where the device is no CPU, or the CPUs were not all used, or the host hardly worked."""
-    used = cpu_use(run.info)
+    """The sentence, empty where the device is no CPU, or there were enough CPUs, or the host hardly worked."""
+    short = _short_of_cpus(run)
     on_cpu = any(device.type == "CPU" for host in run.hosts for device in host.devices)
-    if bound.word != "device" or not on_cpu or used is None or used < ALL_CPUS_FROM_SHARE:
+    if bound.word != "device" or not on_cpu or not short:
         return ""
     lines = [
         Where(source, call, exposed + hidden)
@@ -30,10 +32,21 @@ def said_of_shared_cpus(run: Run, bound: Bound, times: StepTimes, stacks: list[H
         if source
     ]
     longest = max(lines, key=lambda each: each.ms, default=None)
-    if longest is None or longest.ms < OWN_CODE_FROM_SHARE * times.wall:
+    own = sum(each.ms for each in lines)
+    if longest is None or own < OWN_CODE_FROM_SHARE * times.wall:
         return ""
+    others = "" if longest.ms >= ONE_LINE_FROM_SHARE * own else " and other lines"
     return (
-        f" But the device is this machine's CPU, and code at {longest.text} runs beside it for "
-        f"{format_ms(longest.ms)} of each step. The program used {format_share(used)} of the CPUs: without that "
-        "code the device may be faster."
+        f" But the device is this machine's CPU, and code at {longest.text}{others} runs beside it for "
+        f"{format_ms(own)} of each step. {short}: without that code the device may be faster."
     )
+
+
+def _short_of_cpus(run: Run) -> str:
+    """That host and device take CPUs from each other, empty where there were enough, or it is unknown."""
+    used, waited = cpu_use(run.info), cpu_wait(run.info)
+    if used is not None and used >= ALL_CPUS_FROM_SHARE:
+        return f"The program used {format_share(used)} of the CPUs"
+    if waited is not None and waited >= DISTURBED_FROM_SHARE:
+        return f"Its threads waited for a CPU for {format_share(waited)} of the time that they could have run"
+    return ""
