@@ -57,6 +57,7 @@ from tpuprof.model.host.python_calls import tracer_note
 from tpuprof.model.host.reads import HostRead, array_reads, host_reads, implicit_reads, unexplained_reads
 from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
+from tpuprof.model.host.stacks import LOCK
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.host.unfinished_work import (
@@ -67,8 +68,9 @@ from tpuprof.model.host.unfinished_work import (
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import Spans, merge
+from tpuprof.model.intervals import EMPTY, Spans, merge
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
+from tpuprof.model.ready_batches import without_ready_batches
 from tpuprof.model.run_ahead import with_even_ends
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.few import few_steps
@@ -80,7 +82,7 @@ from tpuprof.model.steps.training_calls import Functions, Trains
 from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
 from tpuprof.parallel import begin, in_threads
-from tpuprof.parts import HOST_OTHER
+from tpuprof.parts import HOST_OTHER, HOST_PREFIX
 from tpuprof.records import record
 
 NO_HISTORY = History()
@@ -269,6 +271,8 @@ def _steps(
         if devices
         else of_a_device_not_shown(steps, host, driver, words, history.walls_ms)
     )
+    locks = activity.named.get(HOST_PREFIX + LOCK, EMPTY)
+    steps = without_ready_batches(steps, merge(activity.spans(Activity.INPUT_WAIT), locks))
     history = history.in_steps_like(steps)
     if history.after is None:
         return steps, None, history

@@ -42,7 +42,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Steps", _steps),
         ("Uneven steps", _outliers),
         ("Drift", _drift),
-        ("Not training", _phases),
+        ("Phases", _phases),
         ("CPU fallbacks", _fallbacks),
         ("Graph cuts", _graph_cuts),
         ("Compilation cache", _cache),

@@ -9,6 +9,7 @@ OTHER_GRAPHS = "other graphs"
 OTHER_CALLS = "other calls"
 ONE_OFF_COMPILE = "one-off compile"
 RUN_UP = "run-up"
+READY_BATCHES = "ready batches"
 RUN_AHEAD = "run-ahead"
 NOT_RECORDED = "steps not recorded"
 
