@@ -58,7 +58,7 @@ def test_mfu_is_unavailable_without_peaks_or_flops(analyze):
     told = analyze(op(step(), DOT, 0, 100, hlo_category="convolution")).compute
     assert told.mfu_note == "unavailable: the trace states no FLOPs for its ops"
     told = analyze(op(step(peaks=False), DOT, 0, 100, hlo_category="convolution")).compute
-    assert told.mfu_note.endswith("no FLOPs for its ops, nor the device's peak FLOP/s, as on PJRT_DEVICE=CPU")
+    assert told.mfu_note.endswith("no FLOPs for its ops, nor the device's peak FLOP/s")
 
 
 def test_a_loop_counts_by_its_body_alone(analyze):

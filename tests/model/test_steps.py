@@ -34,6 +34,7 @@ def test_a_last_marker_that_holds_little_of_its_step_is_none(read, covers, last,
     steps = read(trace).steps
     assert len(steps) == count
     assert ms(steps.wall_ps)[:9] == [1.0] * 9
+    assert ("the last marker is left out" in steps.note) == (count == 9)
 
 
 def test_markers_without_numbers_are_counted(read):

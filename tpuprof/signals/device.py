@@ -190,7 +190,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         columns = zip(self.ops.column("bytes_per_s"), self.ops.column("self_ms"), strict=True)
         needed = sum(min((rate or 0.0) / peak, 1.0) * self_ms for rate, self_ms in columns)
         if not needed:
-            raise Unavailable("the trace states no bytes of ops")
+            raise Unavailable("the trace states no bytes of ops that compute")
         busy = sum(device.busy.total for host in self.hosts for device in host.devices)
         return float(min(needed / ps_to_ms(busy), 1.0))
 

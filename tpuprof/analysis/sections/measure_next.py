@@ -128,7 +128,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "embeds no HLO program",
         ),
         _CAPTURE,
-        "Run it on a TPU: a CPU does not record this.",
+        "A TPU records this, and a CPU does not.",
         of_tpu=True,
     ),
     Remedy(

@@ -178,8 +178,7 @@ def _per_second(value: float) -> str:
 
 def _mfu(flops: int, peak: float | None, wall_ps: int, unknown: list[str]) -> tuple[float | None, str]:
     if not flops:
-        # A device whose peak is stated is a real one.
-        also = "" if peak else ", nor the device's peak FLOP/s, as on PJRT_DEVICE=CPU"
+        also = "" if peak else ", nor the device's peak FLOP/s"
         return None, f"unavailable: the trace states no FLOPs for its ops{also}"
     if not peak:
         return None, "unavailable: the trace does not state the device's peak FLOP/s"

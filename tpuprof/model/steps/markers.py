@@ -28,6 +28,10 @@ CLOSED_FROM_STEPS = 3
 _ONE_ROUND = (
     "one round of calls of functions by torch.compile counts as one step; mark steps with tpuprof.step if not"
 )
+# What the note says of a last marker that is left out.
+_LAST_LEFT_OUT = (
+    "the last marker is left out: it ends before its step does, and nothing tells where that ends"
+)
 
 
 @record(frozen=True)
@@ -73,7 +77,8 @@ def marked_steps(markers: Markers) -> Steps:
     found = without_holes(found, markers.end, lacking(markers.number, markers.start))
     if not _ends_early(markers):
         return found
-    return replace(found, number=found.number[:-1], start=found.start[:-1], end=found.end[:-1])
+    note = f"{found.note}; {_LAST_LEFT_OUT}" if found.note else _LAST_LEFT_OUT
+    return replace(found, number=found.number[:-1], start=found.start[:-1], end=found.end[:-1], note=note)
 
 
 def _ends_early(markers: Markers) -> bool:

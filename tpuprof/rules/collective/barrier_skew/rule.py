@@ -68,7 +68,7 @@ def check(signals: Signals) -> Outcome:
     if not signals.is_tpu:
         return not_applicable("only chips of a TPU are compared")
     if signals.chips_per_host < 2:
-        return not_applicable("each host has one chip in the trace")
+        return not_applicable("no host has two chips whose steps the trace shows")
     rows = [group for group in by_host(signals.host_pace.chip_waits) if len(group) > 1]
     if not rows:
         return not_checked(
