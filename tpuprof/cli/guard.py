@@ -41,7 +41,7 @@ def guarded(run: Callable[[], object]) -> None:
 
 
 def tell(error: Exception) -> TpuprofError:
-    """Say in one line on stderr what went wrong; the error that was told."""
+    """Say in one line on stderr what went wrong, and return the error that is shown."""
     known = error if isinstance(error, TpuprofError) else _unexpected(error)
     print(f"tpuprof: {_shown(known)}", file=sys.stderr)
     return known
