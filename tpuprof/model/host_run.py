@@ -69,6 +69,7 @@ from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Spans, merge
+from tpuprof.model.outside_capture import outside_of
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
 from tpuprof.model.ready_batches import without_ready_batches
 from tpuprof.model.run_ahead import with_even_ends
@@ -272,7 +273,9 @@ def _steps(
         else of_a_device_not_shown(steps, host, driver, words, history.walls_ms)
     )
     locks = activity.named.get(HOST_PREFIX + LOCK, EMPTY)
-    steps = without_ready_batches(steps, merge(activity.spans(Activity.INPUT_WAIT), locks))
+    outside = outside_of(steps.wall_ps, history.after)
+    waiting = merge(activity.spans(Activity.INPUT_WAIT), locks)
+    steps = without_ready_batches(steps, waiting, outside.later if outside else None)
     history = history.in_steps_like(steps)
     if history.after is None:
         return steps, None, history

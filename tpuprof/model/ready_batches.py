@@ -31,8 +31,11 @@ MOSTLY = 0.9
 LONGER_FROM = 1.2
 
 
-def without_ready_batches(steps: Steps, waiting: Spans) -> Steps:
-    """The steps without leading ones that waited for no batch, which are a phase then; `waiting` is when others do."""
+def without_ready_batches(steps: Steps, waiting: Spans, after_ps: float | None = None) -> Steps:
+    """The steps without leading ones that waited for no batch, which are a phase then; `waiting` is when others do.
+
+    `after_ps` is the mean step after the capture, None where it is unknown: the others must be more like it than all.
+    """
     if len(steps) < MIN_STEPS + READY_FROM_STEPS or not steps.tile:
         return steps
     wall = steps.wall_ps
@@ -41,11 +44,11 @@ def without_ready_batches(steps: Steps, waiting: Spans) -> Steps:
         return steps
     if median(wall[first:]) < LONGER_FROM * median(wall[:first]):
         return steps
+    if after_ps is not None and abs(wall[first:].mean() - after_ps) > abs(wall.mean() - after_ps):
+        return steps
     begin = int(steps.start[first])
     phases = [each for each in steps.phases if each.start >= begin]
-    text = (
-        f"{counted(first, 'step')} took batches that were ready before the capture, and all later ones wait"
-    )
+    text = f"{counted(first, 'step')} did not wait, and later ones do, as where batches were ready before the capture"
     phases.insert(0, Phase(READY_BATCHES, int(steps.start[0]), begin, first, text, int(steps.number[first])))
     return replace(
         steps,
