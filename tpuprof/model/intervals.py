@@ -275,8 +275,7 @@ def _self_time_of_ordered(start: Int64, end: Int64) -> Int64:
     if (end[inner] > end[parent[inner]]).any():
         return _self_time_of_overlapping(start, end)
     own = end - start
-    # A copy of the durations, since those of inner events are changed as well.
-    np.subtract.at(own, parent[inner], (end - start)[inner])
+    np.subtract.at(own, parent[inner], own[inner])  # a copy: the durations of inner events change as well
     return own
 
 

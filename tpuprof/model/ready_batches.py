@@ -6,8 +6,6 @@ the run is like them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tpuprof.model.intervals import Int64, Spans, covered
@@ -50,13 +48,7 @@ def without_ready_batches(steps: Steps, waiting: Spans, after_ps: float | None =
     phases = [each for each in steps.phases if each.start >= begin]
     text = f"{counted(first, 'step')} did not wait, and later ones do, as where batches were ready before the capture"
     phases.insert(0, Phase(READY_BATCHES, int(steps.start[0]), begin, first, text, int(steps.number[first])))
-    return replace(
-        steps,
-        number=steps.number[first:],
-        start=steps.start[first:],
-        end=steps.end[first:],
-        phases=tuple(phases),
-    )
+    return steps.only(slice(first, None), phases=tuple(phases))
 
 
 def _first_that_waits(waits: Int64, wall: Int64) -> int:

@@ -5,8 +5,6 @@ Such a host hands programs over for many steps, and then waits for all of them i
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 
@@ -169,14 +167,7 @@ def _between(steps: Steps, begin: int, end: int) -> Steps:
         text = f"the device did the work of {counted(len(steps) - end, 'step')} after the last of them"
         last = int(steps.number[end - 1]) + 1
         phases.append(Phase(RUN_AHEAD, until, int(steps.end[-1]), len(steps) - end, text, last))
-    kept = slice(begin, end)
-    return replace(
-        steps,
-        number=steps.number[kept],
-        start=steps.start[kept],
-        end=steps.end[kept],
-        phases=tuple(phases),
-    )
+    return steps.only(slice(begin, end), phases=tuple(phases))
 
 
 def _queue(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> _Queue | None:

@@ -282,13 +282,7 @@ def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> 
         return steps, compiles
     kept = np.setdiff1d(np.arange(len(steps)), once)
     phases = [_phase(steps, row, compiles, seen_after_capture(lines[row], after)) for row in once]
-    left = replace(
-        steps,
-        number=steps.number[kept],
-        start=steps.start[kept],
-        end=steps.end[kept],
-        phases=tuple(sorted([*steps.phases, *phases], key=lambda each: each.start)),
-    )
+    left = steps.only(kept, phases=tuple(sorted([*steps.phases, *phases], key=lambda each: each.start)))
     place = {int(row): at for at, row in enumerate(kept)}
     moved = [replace(each, step=place.get(each.step) if each.step is not None else None) for each in compiles]
     return left, moved

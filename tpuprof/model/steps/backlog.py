@@ -52,7 +52,7 @@ def with_backlog(
     until = steps.end.copy()
     until[-1] += left
     note = _note(steps, last - begin, left, before)
-    return replace(steps, end=until, note=f"{steps.note}; {note}" if steps.note else note)
+    return replace(steps, end=until, note=steps.noted(note))
 
 
 def _note(steps: Steps, took: int, left: int, before: int) -> str:

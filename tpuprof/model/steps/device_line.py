@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
@@ -96,10 +94,4 @@ def _whole(steps: Steps) -> Steps:
         return steps
     are = "is" if left_out == 1 else "are"
     cut = f"{counted(left_out, 'step')} at the ends of the capture {are} not whole, and left out"
-    return replace(
-        steps,
-        number=steps.number[kept],
-        start=steps.start[kept],
-        end=steps.end[kept],
-        note=f"{steps.note}; {cut}" if steps.note else cut,
-    )
+    return steps.only(kept, note=steps.noted(cut))

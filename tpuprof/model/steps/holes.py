@@ -83,7 +83,7 @@ def without_holes(steps: Steps, own_end: Int64, lack: Int64) -> Steps:
     return replace(
         steps,
         end=end,
-        note=f"{steps.note}; {note}" if steps.note else note,
+        note=steps.noted(note),
         phases=tuple(sorted([*steps.phases, *phases], key=lambda each: each.start)),
     )
 

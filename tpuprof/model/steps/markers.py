@@ -77,8 +77,7 @@ def marked_steps(markers: Markers) -> Steps:
     found = without_holes(found, markers.end, lacking(markers.number, markers.start))
     if not _ends_early(markers):
         return found
-    note = f"{found.note}; {_LAST_LEFT_OUT}" if found.note else _LAST_LEFT_OUT
-    return replace(found, number=found.number[:-1], start=found.start[:-1], end=found.end[:-1], note=note)
+    return found.only(slice(-1), note=found.noted(_LAST_LEFT_OUT))
 
 
 def _ends_early(markers: Markers) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -75,6 +77,15 @@ class Steps:
         """Which steps take what a step takes when nothing out of the ordinary happens; there must be a step."""
         typical: Bool = self.wall_ps <= TYPICAL_UP_TO * median(self.wall_ps)
         return typical
+
+    def only(self, rows: slice | Int64 | Bool, **changed: Any) -> Steps:
+        """The steps in these rows alone, with other fields where `changed` has them."""
+        number, start, end = self.number[rows], self.start[rows], self.end[rows]
+        return replace(self, number=number, start=start, end=end, **changed)
+
+    def noted(self, text: str) -> str:
+        """The note with this behind it."""
+        return f"{self.note}; {text}" if self.note else text
 
     def hold(self, times: Int64) -> Bool:
         """Whether each time is in a step."""
