@@ -199,7 +199,10 @@ RAISE = "raise RuntimeError('no such file: data.bin')"
     ("command", "expected"),
     [
         ([sys.executable, "-c", "pass"], ["never imported torch_xla", "[capture-empty]"]),
-        ([sys.executable, "-c", ABORT], ["SIGABRT ended the program", "[capture-program-failed]"]),
+        (
+            [sys.executable, "-c", ABORT],
+            ["SIGABRT ended the program", "once without tpuprof", "[capture-program-failed]"],
+        ),
         (["sh", "-c", f"{sys.executable} -c '{ABORT}'; exit $?"], ["exit status 134, as after SIGABRT"]),
         ([sys.executable, "-c", RAISE], ["exit status 1 (RuntimeError: no such file: data.bin)"]),
         (

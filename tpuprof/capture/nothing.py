@@ -27,6 +27,9 @@ _CLEARED = re.compile(r"^(-[a-z0]*i[a-z0]*|-|--ignore-environment)$")
 _TAKEN_OUT = re.compile(r"^(-u|--unset=)?PYTHONPATH(=.*)?$")
 _PATH_HINT = "Install tpuprof by pip where this Python looks for packages: the hook then needs no PYTHONPATH."
 _FAILED_HINT = "See its own messages above; a capture needs a program that runs."
+# Signals of a process that did something impossible. Native code did: the program's, a library's or tpuprof's.
+_CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT})
+_CRASHED_HINT = "Run the program once without tpuprof. If it ends well then, please report this as a fault of tpuprof."
 
 
 def explain(command: list[str], orders: Orders, ended: Ended) -> TpuprofError:
@@ -37,7 +40,7 @@ def explain(command: list[str], orders: Orders, ended: Ended) -> TpuprofError:
         far = f"{far}; {count} process{'es' if count > 1 else ''} that it started still run{'' if count > 1 else 's'}"
         hint = "Start the training in the foreground, so that its end is the end of the command."
     if ended.status:
-        code, far, hint = Code.CAPTURE_PROGRAM_FAILED, f"{how_it_ended(ended)}; {far}", _FAILED_HINT
+        code, far, hint = Code.CAPTURE_PROGRAM_FAILED, f"{how_it_ended(ended)}; {far}", _hint(ended)
     old = " What is in this folder is older." if _has_older(Path(orders.run)) else ""
     return TpuprofError(code, f"{orders.run}: nothing was captured: {far}.{old}", hint)
 
@@ -55,6 +58,10 @@ def how_it_ended(ended: Ended) -> str:
     if name and not error:
         return f"the program ended with exit status {ended.status}, as after {name}"
     return f"the program failed with exit status {ended.status}{error}"
+
+
+def _hint(ended: Ended) -> str:
+    return _CRASHED_HINT if (ended.signal or ended.status - _SIGNALLED) in _CRASHES else _FAILED_HINT
 
 
 def last_error(stderr: bytes) -> str:

@@ -31,6 +31,8 @@ cdef extern from "Python.h":
     ctypedef struct PyThreadState:
         PyThreadState* next
         unsigned long thread_id
+    int PyGC_Disable()
+    int PyGC_Enable()
     bint PyCode_Check(object code)
     ctypedef struct PyCodeObject
     int PyCode_Addr2Location(PyCodeObject* code, int at, int* line, int* column, int* last, int* until)
@@ -218,17 +220,16 @@ cdef class Wait:
         """
         cdef clockid_t clock
         cdef long long cpu = 0
-        cdef int left = frames
-        frame = sys._current_frames().get(thread)
-        if frame is None:
+        # In Python 3.11 each frame object may start a collection, whose callbacks let the thread run on: what is read
+        # next is then no frame any more, and the process dies. Nothing else sees that collections are off.
+        cdef int collects = PyGC_Disable()
+        try:
+            places, addresses = _frames_of(thread, frames)
+        finally:
+            if collects:
+                PyGC_Enable()
+        if not places:
             return None
-        places, addresses = [], []
-        while frame is not None and left:
-            places.append((frame.f_code, frame.f_lasti))
-            addresses.append(raw_frame(frame))
-            frame = frame.f_back
-            left -= 1
-        frame = None
         now = _now(CLOCK_MONOTONIC)
         if not pthread_getcpuclockid(thread, &clock):
             cpu = _now(clock)
@@ -259,6 +260,17 @@ cdef class Wait:
             stack.append(_place(places[at][0], self._raw[raw].at))
             at, raw = at + 1, raw + 1
         return stack + places[at:]
+
+
+cdef tuple _frames_of(unsigned long thread, int most):
+    """(code, instruction) and address of the innermost frames of a thread; none where it has ended."""
+    frame = sys._current_frames().get(thread)
+    places, addresses = [], []
+    while frame is not None and len(places) < most:
+        places.append((frame.f_code, frame.f_lasti))
+        addresses.append(raw_frame(frame))
+        frame = frame.f_back
+    return places, addresses
 
 
 cdef bint _stacks_can_be_read():

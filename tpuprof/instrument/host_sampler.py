@@ -25,6 +25,7 @@ from tpuprof.instrument.awaited import Awaited
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.in_backward import autograd_thread
 from tpuprof.instrument.known_codes import KnownCodes
+from tpuprof.instrument.no_collections import without_collections
 from tpuprof.instrument.own_work import OwnWork, learn_own
 from tpuprof.instrument.run_queue import RunQueue
 from tpuprof.instrument.stack_text import MAX_FRAMES, Place, describe, is_own, places_of_thread, safe
@@ -292,4 +293,5 @@ def _cpu_of_threads() -> dict[int, int]:
     """
     found = chain.from_iterable(map(tuple, islice(iter(sys._current_frames, None), 1)))
     idents, again = tee(islice(found, MAX_THREADS))
-    return dict(zip(idents, map(time.clock_gettime_ns, map(time.pthread_getcpuclockid, again)), strict=False))
+    clocks = map(time.clock_gettime_ns, map(time.pthread_getcpuclockid, again))
+    return without_collections(partial(dict, zip(idents, clocks, strict=False)))

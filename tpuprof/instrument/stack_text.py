@@ -9,12 +9,13 @@ import os
 import re
 import sys
 from dis import opmap
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import CO_GENERATOR
 from itertools import accumulate, chain, islice, pairwise, repeat, takewhile
 from operator import attrgetter, itemgetter, truth
 from types import CodeType, FrameType
 
+from tpuprof.instrument.no_collections import without_collections
 from tpuprof.instrument.source_lines import jumps_back, line_of, position, source_lines
 from tpuprof.own_events import SET_LAST, executed, is_generated
 from tpuprof.safe_text import TO_SAFE
@@ -71,7 +72,8 @@ def places_of_thread(ident: int) -> list[Place] | None:
     frames = map(itemgetter(ident), iter(sys._current_frames, None))
     chain_of_frames = accumulate(chain(islice(frames, 1), repeat("f_back")), getattr)
     try:
-        walked = list(map(_PLACE, islice(takewhile(truth, chain_of_frames), MAX_FRAMES)))
+        places = map(_PLACE, islice(takewhile(truth, chain_of_frames), MAX_FRAMES))
+        walked: list[Place] = without_collections(partial(list, places))
     except KeyError:
         return None
     return [(code, at) for code, at in walked if not code.co_filename.startswith(_OWN)]
