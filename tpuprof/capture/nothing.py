@@ -29,7 +29,9 @@ _PATH_HINT = "Install tpuprof by pip where this Python looks for packages: the h
 _FAILED_HINT = "See its own messages above; a capture needs a program that runs."
 # Signals of a process that did something impossible. Native code did: the program's, a library's or tpuprof's.
 _CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT})
-_CRASHED_HINT = "Run the program once without tpuprof. If it ends well then, please report this as a fault of tpuprof."
+_CRASHED_HINT = (
+    "Run the program once without tpuprof. If it ends well then, please report this as a fault of tpuprof."
+)
 
 
 def explain(command: list[str], orders: Orders, ended: Ended) -> TpuprofError:
