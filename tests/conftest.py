@@ -5,6 +5,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parent.parent
+SWITCH_INTERVAL_S = sys.getswitchinterval()
 SHARED_TRACES = ROOT.parent / "shared" / "traces"
 CHROMIUM_FLAGS = [
     "--no-sandbox",
@@ -103,6 +105,13 @@ def shared_traces() -> Path:
 def own_cache(tmp_path_factory) -> None:
     """Keep the reports that commands cache away from the user's."""
     os.environ["TPUPROF_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(autouse=True)
+def settings_of_the_process():
+    """Each test begins with Python's own: commands that ran in this process set it up for an analysis."""
+    gc.enable()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
 @pytest.fixture(scope="session")
