@@ -107,7 +107,7 @@ ELSEWHERE = {
     "instrument/awaited.py:_suspended": "the sampler's thread",
     "instrument/host_sampler.py:_run": "the sampler's thread",
     "instrument/source_lines.py": "the sampler's thread",
-    "instrument/stack_text.py": "the sampler's thread",
+    "instrument/thread_frames.py": "one call of C code that the program's handlers cannot enter",
 }
 # Of the errors that these name, none is a program's way to say that time is up.
 NEVER_RAISED = {

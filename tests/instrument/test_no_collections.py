@@ -16,6 +16,7 @@ import gc, sys, threading, time
 from tpuprof.instrument import plain_wait
 from tpuprof.instrument.host_sampler import waits
 from tpuprof.instrument.stack_text import places_of_thread
+from tpuprof.watch.stacks import all_stacks, innermost
 
 def deep(n):
     return n if n == 0 else deep(n - 1) + 1
@@ -40,6 +41,8 @@ read = {
     "look": lambda: wait.look(thread.ident, 64, -1, None, {}),
     "plain": lambda: wait.look(thread.ident, 64, -1, None, {}),
     "places": lambda: places_of_thread(thread.ident),
+    "innermost": lambda: innermost(thread.ident),
+    "all": all_stacks,
 }[sys.argv[1]]
 until = time.monotonic() + 3
 while time.monotonic() < until:
@@ -51,7 +54,7 @@ print("collects" if gc.isenabled() else "does not collect")
 """
 
 
-@pytest.mark.parametrize("reads", ["look", "plain", "places"])
+@pytest.mark.parametrize("reads", ["look", "plain", "places", "innermost", "all"])
 def test_a_thread_that_is_looked_at_stays_where_it_is(reads):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, reads], capture_output=True, text=True, timeout=60, check=False

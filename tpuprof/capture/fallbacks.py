@@ -9,12 +9,12 @@ order in which the forward pass made them: the number says of which line an op c
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any
 
 from tpuprof.capture.telemetry import FALLBACK_PREFIX
 from tpuprof.instrument.stack_frames import source_of, user_frames, user_line
+from tpuprof.instrument.stack_text import describe, places_of_thread
 from tpuprof.instrument.state import note_failure
 
 # torch_xla counts reading one value back among the fallbacks; those reads are counted elsewhere.
@@ -120,8 +120,7 @@ class _Nodes:
         if frames:
             return source_of(frames[0]), False
         # A thread of autograd: the one that trains waits in `backward`.
-        waiting = sys._current_frames().get(self.thread)
-        return user_line(waiting) if waiting is not None else "", False
+        return describe(places_of_thread(self.thread) or []).get("source", ""), False
 
 
 def _nodes_made() -> int:

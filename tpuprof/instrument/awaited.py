@@ -14,8 +14,9 @@ from operator import attrgetter
 from types import AsyncGeneratorType
 from typing import Any
 
-from tpuprof.instrument.stack_text import MAX_FRAMES, Place
+from tpuprof.instrument.stack_text import MAX_FRAMES
 from tpuprof.instrument.state import pass_on
+from tpuprof.instrument.thread_frames import Place
 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _LOOP = f"{_STDLIB}asyncio{os.sep}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tpuprof.instrument.hidden_thread import is_ours
-from tpuprof.instrument.stack_text import MAX_FRAMES, Place, places_of_thread
+from tpuprof.instrument.stack_text import MAX_FRAMES, places_of_thread
+from tpuprof.instrument.thread_frames import Place
 
 _WAITS, _FILE = "_engine_run_backward", "graph.py"
 # How the outermost frame of a thread is called that Python itself began; autograd's threads are C++'s.

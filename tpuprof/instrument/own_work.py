@@ -10,13 +10,13 @@ import sys
 
 from tpuprof.instrument.known_codes import KnownCodes
 from tpuprof.instrument.stack_text import (
-    Place,
     expression,
     is_own,
     is_package,
     is_stdlib,
     is_users,
 )
+from tpuprof.instrument.thread_frames import Place
 from tpuprof.own_events import is_generated
 
 # How our functions call what they stand in for, or decorate: meanwhile the program's own work is done.

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from types import CodeType
 
-from tpuprof.instrument.stack_text import Place, places_of_thread
+from tpuprof.instrument.stack_text import places_of_thread
+from tpuprof.instrument.thread_frames import Place
 
 # Bytes of a schedstat file that are read: three numbers of at most 20 digits (bytes).
 _SCHEDSTAT_BYTES = 96

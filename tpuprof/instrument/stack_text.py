@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from dis import opmap
-from functools import lru_cache, partial
+from functools import lru_cache
 from inspect import CO_GENERATOR
-from itertools import accumulate, chain, islice, pairwise, repeat, takewhile
-from operator import attrgetter, itemgetter, truth
+from itertools import chain, pairwise
 from types import CodeType, FrameType
 
-from tpuprof.instrument.no_collections import without_collections
 from tpuprof.instrument.source_lines import jumps_back, line_of, position, source_lines
+from tpuprof.instrument.thread_frames import Place, frames_of_thread
 from tpuprof.own_events import SET_LAST, executed, is_generated
 from tpuprof.safe_text import TO_SAFE
 
@@ -47,9 +45,6 @@ _FOR_ITER = bytes([opmap["FOR_ITER"]])
 _NEXT = re.compile(r"\bnext\(|\.__next__\(")
 # Methods by which a class gives a loop its elements; the last serves a `for` loop alone.
 _NEXT_METHOD, _ITEM_METHOD = "__next__", "__getitem__"
-_PLACE = attrgetter("f_code", "f_lasti")
-
-Place = tuple[CodeType, int]
 
 
 def places_of(frame: FrameType | None) -> list[Place]:
@@ -63,18 +58,9 @@ def places_of(frame: FrameType | None) -> list[Place]:
 
 
 def places_of_thread(ident: int) -> list[Place] | None:
-    """As `places_of`, of a running thread; None where it has ended.
-
-    Whoever holds a frame while the thread goes on holds its variables: a tensor that lives on into the graph cut
-    changes the graph. Python may switch threads after any call, so frames are made, read and dropped inside one call
-    of C code.
-    """
-    frames = map(itemgetter(ident), iter(sys._current_frames, None))
-    chain_of_frames = accumulate(chain(islice(frames, 1), repeat("f_back")), getattr)
-    try:
-        places = map(_PLACE, islice(takewhile(truth, chain_of_frames), MAX_FRAMES))
-        walked: list[Place] = without_collections(partial(list, places))
-    except KeyError:
+    """As `places_of`, of a running thread; None where it has ended."""
+    walked = frames_of_thread(ident, MAX_FRAMES)
+    if walked is None:
         return None
     return [(code, at) for code, at in walked if not code.co_filename.startswith(_OWN)]
 
