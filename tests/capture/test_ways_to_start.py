@@ -298,6 +298,25 @@ def test_a_recording_that_was_lost_is_not_called_too_few_steps(tmp_path):
     assert "the program ended after" not in said
 
 
+@pytest.mark.parametrize(
+    ("crumb", "alive", "lost"),
+    [
+        ([], [], True),
+        ([(crumbs.RECORDING, "0")], [], False),
+        ([(crumbs.ENDED, "")], [], False),
+        ([], [1], False),
+    ],
+)
+def test_a_program_that_leaves_while_it_is_recorded(tmp_path, crumb, alive, lost):
+    """It came to more steps than it said last: it says so at 1, 2, 4, 8 and so on."""
+    left = [(crumbs.IMPORTED, "torch_xla"), (crumbs.STEPS, "16"), (crumbs.RECORDING, "1"), *crumb]
+    for status in (0, 3):
+        ended = launch.Ended(status, b"", processes=[crumbs.Process(1, left)], alive=alive)
+        said = message(["python"], tmp_path, ended)
+        assert ("left in the middle of a recording after at least 16 training steps" in said) is lost
+        assert ("os._exit" in said) is lost
+
+
 def test_a_recording_that_came_to_no_step_is_too_few_steps(tmp_path):
     few = crumbs.Process(1, [(crumbs.IMPORTED, "torch_xla"), (crumbs.STEPS, "3")])
     said = message(["python"], tmp_path, launch.Ended(0, b"", processes=[few]))

@@ -17,6 +17,7 @@ GRAPHS = "graphs"  # graphs run so far
 STEPS = "steps"  # training steps seen so far
 COMPILED_CALLS = "compiled_calls"  # graphs that functions of torch.compile ran, which end no step
 BUSY = "busy"  # the program's own profiler session kept us from recording, after so many steps
+RECORDING = "recording"  # 1 when a recording begins, 0 when it ends
 CAPTURED = "captured"  # steps in the profile it wrote
 WRITTEN = "written"  # the label of the profile that it wrote
 ENDED = "ended"  # the interpreter ended in the usual way

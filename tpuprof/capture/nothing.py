@@ -27,6 +27,9 @@ _CLEARED = re.compile(r"^(-[a-z0]*i[a-z0]*|-|--ignore-environment)$")
 _TAKEN_OUT = re.compile(r"^(-u|--unset=)?PYTHONPATH(=.*)?$")
 _PATH_HINT = "Install tpuprof by pip where this Python looks for packages: the hook then needs no PYTHONPATH."
 _FAILED_HINT = "See its own messages above; a capture needs a program that runs."
+_LOST_HINT = (
+    "Let the program end by itself: one that leaves by os._exit or is killed writes nothing at its end."
+)
 # Signals of a process that did something impossible. Native code did: the program's, a library's or tpuprof's.
 _CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT})
 _CRASHED_HINT = (
@@ -42,7 +45,7 @@ def explain(command: list[str], orders: Orders, ended: Ended) -> TpuprofError:
         far = f"{far}; {count} process{'es' if count > 1 else ''} that it started still run{'' if count > 1 else 's'}"
         hint = "Start the training in the foreground, so that its end is the end of the command."
     if ended.status:
-        code, far, hint = Code.CAPTURE_PROGRAM_FAILED, f"{how_it_ended(ended)}; {far}", _hint(ended)
+        code, far, hint = Code.CAPTURE_PROGRAM_FAILED, f"{how_it_ended(ended)}; {far}", _hint(ended, hint)
     old = " What is in this folder is older." if _has_older(Path(orders.run)) else ""
     return TpuprofError(code, f"{orders.run}: nothing was captured: {far}.{old}", hint)
 
@@ -62,8 +65,11 @@ def how_it_ended(ended: Ended) -> str:
     return f"the program failed with exit status {ended.status}{error}"
 
 
-def _hint(ended: Ended) -> str:
-    return _CRASHED_HINT if (ended.signal or ended.status - _SIGNALLED) in _CRASHES else _FAILED_HINT
+def _hint(ended: Ended, hint: str) -> str:
+    """What to do about a program that failed; `hint` is what to do if it did not."""
+    if (ended.signal or ended.status - _SIGNALLED) in _CRASHES:
+        return _CRASHED_HINT
+    return hint if hint == _LOST_HINT else _FAILED_HINT
 
 
 def last_error(stderr: bytes) -> str:
@@ -95,12 +101,9 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
             "the program's own profiler session was open when a recording was due, and a process has one at a time",
             "Leave the program's jax.profiler.start_trace out while tpuprof captures, or end it earlier.",
         )
-    if steps and any(each.all(crumbs.CAPTURED) for each in processes):
-        return (
-            Code.CAPTURE_FAILED,
-            "steps were recorded, but the recording was not written to its end",
-            "See the program's own messages above, and capture again.",
-        )
+    lost = _lost(processes, ended)
+    if lost is not None:
+        return Code.CAPTURE_FAILED, *lost
     if steps > orders.warmup and orders.members > 1:
         return (
             Code.CAPTURE_NEVER_STEADY,
@@ -113,6 +116,28 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
     if steps or calls > orders.warmup:
         return _too_few(steps, calls, orders.warmup)
     return _no_steps(processes)
+
+
+def _lost(processes: list[crumbs.Process], ended: Ended) -> tuple[str, str] | None:
+    """What to say where steps were recorded and are lost; None where none were."""
+    steps = max((each.count(crumbs.STEPS) for each in processes), default=0)
+    if steps and any(each.all(crumbs.CAPTURED) for each in processes):
+        return (
+            "steps were recorded, but the recording was not written to its end",
+            "See the program's own messages above, and capture again.",
+        )
+    if any(_left_recording(each) for each in processes if each.pid not in ended.alive):
+        far = f" after at least {counted(steps, 'training step')}" if steps else ""
+        return (
+            f"the program left in the middle of a recording{far}, and what was recorded is lost",
+            _LOST_HINT,
+        )
+    return None
+
+
+def _left_recording(process: crumbs.Process) -> bool:
+    """Whether a process was gone before Python could end it, and was recorded then."""
+    return bool(process.count(crumbs.RECORDING)) and not process.all(crumbs.ENDED)
 
 
 def _too_few(steps: int, calls: int, warmup: int) -> tuple[Code, str, str]:
@@ -138,7 +163,7 @@ def _no_steps(processes: list[crumbs.Process]) -> tuple[Code, str, str]:
         return (
             Code.CAPTURE_NO_STEPS,
             f"{sorted(imported)[0]} was recorded by the clock, but the program ended before the recording was written",
-            "Let the program end by itself: one that leaves by os._exit or is killed writes nothing at its end.",
+            _LOST_HINT,
         )
     if "torch_xla" in imported and any(each.count(crumbs.GRAPHS) for each in processes):
         return (

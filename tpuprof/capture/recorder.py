@@ -383,6 +383,7 @@ class Recorder:
         began = time.perf_counter()
         self._recordings.start(recording)
         recording.profiler_seconds += time.perf_counter() - began
+        self._progress(crumbs.RECORDING, 1)
 
     def stop(self, recording: Recording) -> None:
         """End a recording; called by the controller."""
@@ -393,6 +394,7 @@ class Recorder:
             recording.profiler_seconds += time.perf_counter() - began
             if self._ir_debug:
                 self._ir_debug.waits()
+        self._progress(crumbs.RECORDING, 0)
         self._report(recording.ended())
         if not (recording.empty or recording.dropped):
             self._progress(crumbs.CAPTURED, recording.steps)
