@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.intervals import Int64
+from tpuprof.model.steps.holes import by_ops, by_other, far_apart, lacking, without_holes
 from tpuprof.model.steps.repetition import (
     EXPLAINS_FROM_SHARE,
     MIN_REPEATS,
@@ -36,14 +39,45 @@ NAMELESS = "unknown"
 
 
 def program_steps(devices: list[DeviceActivity], recorded: Recorded = ALL) -> Steps | None:
-    """Steps from the repetition of programs on the first device that ran enough; None without programs."""
-    for device in running_longest(devices):
-        if len(device.programs.start) >= MIN_REPEATS:
-            order = np.argsort(device.programs.start, kind="stable")
-            runs = device.programs
-            program = runs.program if device.type != "CPU" else _by_last_op(device)
-            return _of_programs(program[order], runs.start[order], runs.end[order], recorded)
-    return None
+    """Steps from the repetition of programs on the first device that ran enough; None without programs.
+
+    Where two steps are so far apart that the trace may lack one, they are those of the device that has most of them.
+    """
+    enough = [each for each in running_longest(devices) if len(each.programs.start) >= MIN_REPEATS]
+    found = _of_one(enough[0], recorded) if enough else None
+    if found is None or enough[0].type == "CPU" or not far_apart(found.start):
+        return found
+    alike = [each for each in enough if _main(each) == _main(enough[0])]
+    all_steps = [found, *(_of_one(each, recorded) for each in alike[1:])]
+    row = max(range(len(alike)), key=lambda row: len(all_steps[row] or ()))
+    steps = all_steps[row] or found
+    lack = _lacking(row, steps, alike)
+    number = steps.number + np.cumsum(lack) - lack
+    return without_holes(replace(steps, number=number), steps.start, lack)
+
+
+def _of_one(device: DeviceActivity, recorded: Recorded) -> Steps | None:
+    """Steps from the repetition of one device's programs."""
+    order = np.argsort(device.programs.start, kind="stable")
+    runs = device.programs
+    program = runs.program if device.type != "CPU" else _by_last_op(device)
+    return _of_programs(program[order], runs.start[order], runs.end[order], recorded)
+
+
+def _lacking(row: int, steps: Steps, devices: list[DeviceActivity]) -> Int64:
+    """How many runs the trace lacks behind each step of a device: its ops ran, or its program did on another device."""
+    own = devices[row]
+    lack = by_ops(steps.start, own)
+    for each in devices:
+        if each is not own:
+            lack = np.maximum(lack, by_other(steps.start, own.programs, each.programs))
+    return lacking(np.full(len(steps), -1, np.int64), steps.start, lack)
+
+
+def _main(device: DeviceActivity) -> str:
+    """The program that takes most of a device's time."""
+    runs = device.programs
+    return runs.names[int(np.bincount(runs.program, runs.end - runs.start).argmax())]
 
 
 def running_longest(devices: list[DeviceActivity]) -> list[DeviceActivity]:
