@@ -72,7 +72,7 @@ from tpuprof.model.intervals import EMPTY, Spans, merge
 from tpuprof.model.outside_capture import outside_of
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
 from tpuprof.model.ready_batches import without_ready_batches
-from tpuprof.model.run_ahead import with_even_ends
+from tpuprof.model.run_ahead import with_even_ends, without_run_up
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.few import few_steps
 from tpuprof.model.steps.older_work import of_a_device_not_shown
@@ -270,7 +270,7 @@ def _steps(
     steps = (
         with_even_ends(steps, devices, activity.dispatching)
         if devices
-        else of_a_device_not_shown(steps, host, driver, words, history.walls_ms)
+        else without_run_up(of_a_device_not_shown(steps, host, driver, words, history.walls_ms))
     )
     locks = activity.named.get(HOST_PREFIX + LOCK, EMPTY)
     outside = outside_of(steps.wall_ps, history.after)

@@ -99,7 +99,7 @@ def _between(start: Int64, begin: Int64) -> Int64:
 
 def _in_steps(counts: Int64, of_all: Int64) -> Int64:
     """How many steps that many are, of which `of_all` are between each two."""
-    per_step = median(of_all)
+    per_step = median(of_all) if len(of_all) else 0
     return np.rint(counts / per_step).astype(np.int64) if per_step else np.zeros(len(counts), np.int64)
 
 

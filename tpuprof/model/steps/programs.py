@@ -27,7 +27,7 @@ from tpuprof.model.steps.table import (
 )
 from tpuprof.model.steps.training_calls import Calls, function_of_program
 from tpuprof.model.steps.whole_capture import Times, over_the_capture
-from tpuprof.units import format_share
+from tpuprof.units import counted, format_share
 
 # Share of device time below which a program is left out when the full sequence does not repeat: small eager ops come
 # and go between the programs that matter.
@@ -61,7 +61,7 @@ def _of_one(device: DeviceActivity, recorded: Recorded) -> Steps | None:
     order = np.argsort(device.programs.start, kind="stable")
     runs = device.programs
     program = runs.program if device.type != "CPU" else _by_last_op(device)
-    return _of_programs(program[order], runs.start[order], runs.end[order], recorded)
+    return steps_of_runs(program[order], runs.start[order], runs.end[order], recorded)
 
 
 def _lacking(row: int, steps: Steps, devices: list[DeviceActivity]) -> Int64:
@@ -141,7 +141,14 @@ def _by_last_op(device: DeviceActivity) -> Int64:
     return np.where(at >= 0, number[events.op[order[np.maximum(at, 0)]]], -1)
 
 
-def _of_programs(program: Int64, start: Int64, end: Int64, recorded: Recorded) -> Steps | None:
+def steps_of_runs(
+    program: Int64,
+    start: Int64,
+    end: Int64,
+    recorded: Recorded,
+    source: StepSource = StepSource.PROGRAMS,
+) -> Steps | None:
+    """Steps from the repetition of programs that a device ran, in time order."""
     duration = end - start
     _, kind = np.unique(program, return_inverse=True)
     by_program = np.bincount(kind.reshape(-1), weights=duration)
@@ -157,7 +164,8 @@ def _of_programs(program: Int64, start: Int64, end: Int64, recorded: Recorded) -
         if explained >= EXPLAINS_FROM_SHARE:
             break
     if best is not None and best[0] >= REPEATED_FROM_SHARE:
-        return _repeated(best[1], best[2], start, end, best[0], recorded)
+        steps = _repeated(best[1], best[2], start, end, recorded)
+        return steps and _noted(replace(steps, source=source), best[1].width, best[0])
     return None
 
 
@@ -169,9 +177,7 @@ def _time_share(found: Repetition, rows: Int64, duration: Int64) -> float:
     return float(duration[rows[found.first[0] : found.until[-1]][inside]].sum()) / total if total else 0.0
 
 
-def _repeated(
-    found: Repetition, rows: Int64, start: Int64, end: Int64, explained: float, recorded: Recorded
-) -> Steps | None:
+def _repeated(found: Repetition, rows: Int64, start: Int64, end: Int64, recorded: Recorded) -> Steps | None:
     """The repetitions as steps; None where most of the time lies between them, or before and after: then they are
     parts of one, or training is elsewhere.
     """
@@ -184,13 +190,15 @@ def _repeated(
     first, last = recorded.around(int(begins[0]), int(ends[-1]))
     if recorded.holds(begins, ends, first, last) < COVERS_FROM_SHARE:
         return None
-    programs = "program" if found.width == 1 else "programs"
+    return Steps(StepSource.PROGRAMS, MEDIUM, np.arange(len(begins)), begins, ends)
+
+
+def _noted(steps: Steps, width: int, explained: float) -> Steps:
+    """The steps with what one is, and how sure that is."""
     note = (
-        f"no step marker in the trace: a step is one repetition of {found.width:,} {programs} on the device"
+        f"no step marker in the trace: a step is one repetition of {counted(width, 'program')} on the device"
     )
-    confidence = MEDIUM
-    if explained < EXPLAINS_FROM_SHARE:
-        confidence = LOW
-        note += f", and repetitions hold only {format_share(explained)} of the device's programs"
-    steps = np.arange(len(begins))
-    return Steps(StepSource.PROGRAMS, confidence, steps, begins, ends, note)
+    if explained >= EXPLAINS_FROM_SHARE:
+        return replace(steps, note=note)
+    note += f", and repetitions hold only {format_share(explained)} of the device's programs"
+    return replace(steps, note=note, confidence=LOW)
