@@ -129,7 +129,7 @@ def test_a_run_without_an_event_of_its_own_does_not_prolong_the_one_before(analy
 
 @pytest.mark.parametrize("ops", [True, False], ids=["with ops", "without ops"])
 def test_the_device_that_lacks_fewest_runs_gives_the_steps(analyze, ops):
-    report = analyze(programs_with_holes((3, 6), (5,), ops=ops))
+    report = analyze(programs_with_holes((1, 7), (4,), ops=ops))
     assert report.steps.count == COUNT - 1
     assert max(row.wall_ms for row in report.steps.per_step) == pytest.approx(1.0, abs=0.01)
     assert "the trace lacks 1 step between others" in report.steps.note
@@ -144,6 +144,19 @@ def test_a_pause_between_runs_is_no_hole(analyze):
     report = analyze(trace)
     assert (report.steps.count, report.phases) == (COUNT, [])
     assert max(row.wall_ms for row in report.steps.per_step) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_run_that_begins_early_on_another_device_is_no_hole(analyze, waits):
+    """One device is held up for three steps; the other has begun its next run, and may wait in it for the first one's."""
+    trace = TraceBuilder()
+    for number in range(COUNT):
+        begin = number * LENGTH + 3 * LENGTH * (number > 4)
+        early = 3 * LENGTH if number == 5 else 0
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin, 900)
+        trace.tpu(1).line("XLA Modules").event("f(1)", begin - early, 900 + early * waits)
+    report = analyze(trace)
+    assert (report.steps.count, report.phases) == (COUNT, [])
 
 
 def test_a_run_that_loops_for_longer_is_no_hole(analyze):

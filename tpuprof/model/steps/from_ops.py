@@ -1,7 +1,6 @@
 """Steps from the ops that a device runs, where the trace has none of its programs: `XLA Modules` is not in it.
 
-An execution of a program is told by its ops: each outside of a loop runs once in it, so that one which comes again
-begins the next.
+Each op outside of a loop runs once in an execution of its program, so that one which comes again begins the next.
 """
 
 from __future__ import annotations

@@ -56,22 +56,25 @@ def far_apart(start: Int64) -> bool:
 
 def by_programs(start: Int64, runs: ProgramRuns) -> Int64:
     """How many steps are lacking between each two, by the runs of the program that takes most of the time."""
-    counts = _between(start, _longest_begins(runs))
-    return np.maximum(_in_steps(counts, counts) - 1, 0)
+    return np.maximum(_beside_one(start, _of_longest(runs.program, runs.start, runs.end - runs.start)), 0)
 
 
 def by_other(start: Int64, own: ProgramRuns, other: ProgramRuns) -> Int64:
     """The same by what another device ran, of the same program.
 
-    It begins there a little earlier or later: what is counted is between half a step before and half a step after.
+    It ends there a little earlier or later: what is counted are ends half a step before and half a step after. It may
+    begin there long before, and wait.
     """
-    begin = _longest_begins(own)
-    after = np.searchsorted(begin, start)
-    has = after < len(begin)
+    ends, of_other = (_of_longest(runs.program, runs.end, runs.end - runs.start) for runs in (own, other))
+    after = np.searchsorted(ends, start, "right")
+    has = after < len(ends)
     if not has.any():
         return np.zeros(len(start) - 1, np.int64)
-    phase = median(begin[after[has]] - start[has])
-    return by_programs(start + round(phase - median(np.diff(start)) / 2), other)
+    phase = median(ends[after[has]] - start[has])
+    more = _beside_one(start + round(phase - median(np.diff(start)) / 2), of_other)
+    # One more, and none in the next: it ran that one before, and the two are not in step.
+    fewer = np.minimum(np.concatenate(([0], more, [0])), 0)
+    return np.maximum(more + fewer[:-2] + fewer[2:], 0)
 
 
 def by_ops(start: Int64, device: DeviceActivity) -> Int64:
@@ -82,13 +85,15 @@ def by_ops(start: Int64, device: DeviceActivity) -> Int64:
     return _in_steps(_between(start, unseen), _between(start, begin))
 
 
-def _longest_begins(runs: ProgramRuns) -> Int64:
-    """When the program that takes most of the time began, in time order."""
-    return _of_longest(runs.program, runs.start, runs.end - runs.start)
+def _of_longest(label: Int64, time: Int64, length: Int64) -> Int64:
+    """Such times of the label that takes most of the time, in order."""
+    return np.sort(time[label == np.bincount(label, length).argmax()]) if len(time) else time
 
 
-def _of_longest(label: Int64, start: Int64, length: Int64) -> Int64:
-    return np.sort(start[label == np.bincount(label, length).argmax()]) if len(start) else start
+def _beside_one(start: Int64, times: Int64) -> Int64:
+    """How many steps' times lie between each two steps beside those of one; -1 where there is none."""
+    counts = _between(start, times)
+    return _in_steps(counts, counts) - 1
 
 
 def _between(start: Int64, begin: Int64) -> Int64:
