@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tpuprof import parts as part
 from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of, with_event
+from tpuprof.analysis.sections.main_op import main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
@@ -39,7 +40,7 @@ from tpuprof.report.labels import fallback_text
 from tpuprof.report.late_chip import by_host, last_to_collectives, late_by_turns
 from tpuprof.report.late_host import waited_by_turns
 from tpuprof.report.op_rows import OpRows
-from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
+from tpuprof.report.schema import HostReadRow, LoopRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
 from tpuprof.signals.transfers import late_share
@@ -88,6 +89,7 @@ class Rows:
     collectives: list[TransferRow]
     fallbacks: list[FallbackRow]
     hosts: Hosts
+    loops: Sequence[LoopRow] = ()
 
 
 def verdict_section(
@@ -193,8 +195,8 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     if bound.word == "collective":
         late = _late_host(times, rows.hosts) or _late_chip(run, rows.hosts.chip_waits)
         return late + _across_slices(rows.collectives)
-    if bound.word == "callback":
-        return _callback(rows.ops)
+    if bound.word in ("callback", "device"):
+        return _callback(rows.ops) if bound.word == "callback" else main_op(times.busy, rows.ops, rows.loops)
     return host_sentence(bound.word, bound.name, times, rows.host_stacks, run)
 
 
