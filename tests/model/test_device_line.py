@@ -353,6 +353,8 @@ def test_devices_that_work_by_turns_are_said_to(analyze, at, told):
     trace = TraceBuilder()
     device(trace, 0, range(COUNT), busy=500)
     trace.tpu(1).line("XLA Modules").repeat("f(1)", range(at, COUNT * LENGTH, LENGTH), 500)
+    for begin in range(at, COUNT * LENGTH, LENGTH):
+        trace.tpu(1).line("XLA Ops").event(**op("fusion.1"), start=begin, duration=500)
     report = analyze(trace)
     said = "at least one is busy for 100 % of the steps' time, each for 50 % on average"
     assert any(said in each for each in report.warnings) is told

@@ -73,6 +73,8 @@ FALLBACKS_FORCE_TURNS = (
     "up to {of_step}."
 )
 
+# Words of time in which the device is in a program: what it does there may not be in the trace.
+_OF_DEVICE = ("collective", "offload", "callback")
 # Words whose own sentence says what the host does while a device is behind.
 _TOLD_MEANWHILE = ("input", "host")
 # What reads are called in a sentence, and what it says instead where they are waits that read nothing.
@@ -109,6 +111,7 @@ def sentence(
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         per = "" if over == CAPTURE else " per step"
         text += f" Another {format_ms(tracing_hidden)} of tracing{per} is hidden behind device work."
+    text += _without_ops(load) if bound.word in _OF_DEVICE else ""
     return text + _as_large(bound, load) + _idle_in_all(bound, load)
 
 
