@@ -26,7 +26,8 @@ UNSEEN_READS = (
     "where the device then waits for the host."
 )
 # What is said of time in which programs run on the device, and none of the ops that compute or move data.
-IN_NO_OP = " For {time} it is inside a program, and the trace shows no op that computes or moves data."
+NO_OP = "and the trace shows no op that computes or moves data"
+IN_NO_OP = f" For {{time}} it is inside a program, {NO_OP}."
 # The sentence where reads find work unfinished for nearly all of the step.
 UNFINISHED = (
     "Probably device-bound: work that was handed over before takes {of_step}, as reads that wait for it show, and "
