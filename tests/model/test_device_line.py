@@ -135,6 +135,17 @@ def test_the_device_that_lacks_fewest_runs_gives_the_steps(analyze, ops):
     assert "the trace lacks 1 step between others" in report.steps.note
 
 
+def test_a_run_that_its_line_has_twice_is_one(analyze):
+    """Half of the steps took no time: the mean was half of a step's time, and a rule divided by nothing."""
+    trace = TraceBuilder()
+    for number in [*range(COUNT), *range(COUNT)]:
+        trace.tpu(0).line("XLA Modules").event("f(1)", number * LENGTH, 800)
+    report = analyze(trace)
+    assert report.steps.count == COUNT
+    assert report.steps.median_ms == pytest.approx(1.0)
+    assert not [each for each in report.findings if each.status == "error"]
+
+
 def test_a_pause_between_runs_is_no_hole(analyze):
     trace = TraceBuilder()
     for number in range(COUNT):

@@ -174,7 +174,17 @@ def _programs(track: Track | None) -> ProgramRuns:
         return ProgramRuns([], none, none, none)
     used, program = distinct(track.name_row)
     names = [track.plane.events.names[row] if row >= 0 else "" for row in used]
-    return ProgramRuns(names, program, track.start, track.end)
+    runs = ProgramRuns(names, program, track.start, track.end)
+    once = _once(runs)
+    return runs if once is None else ProgramRuns(names, program[once], track.start[once], track.end[once])
+
+
+def _once(runs: ProgramRuns) -> Int64 | None:
+    """Rows of runs without those that the line has twice, in order of time; None where it has each once."""
+    order = np.argsort(runs.start, kind="stable")
+    columns = [each[order] for each in (runs.program, runs.start, runs.end)]
+    twins = np.all([each[1:] == each[:-1] for each in columns], axis=0)
+    return order[np.append(True, ~twins)] if twins.any() else None
 
 
 def _ops(known: Known, facts: _Facts, track: Track | None, programs: ProgramRuns) -> tuple[OpNames, OpEvents]:
