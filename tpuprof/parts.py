@@ -29,9 +29,11 @@ HOST_OTHER = "host_other"
 UNKNOWN = "unknown"
 USER_PREFIX = "user:"
 HOST_PREFIX = "host:"
-# What the host does in `dispatch`, what its other threads do, and what it does where a framework calls ops on a GPU.
+# What the host does in `dispatch`, what its other threads do, what is said of `unknown`, and what the host does where a
+# framework calls ops on a GPU.
 HANDS_OVER = "hands over programs already built"
 ELSEWHERE = "another thread hands programs over"
+NOT_NAMED = "while the host does something the trace does not name"
 CALLS_OPS = "calls ops and launches their kernels one by one"
 # Python's garbage collections, checkpoints, and what tpuprof does at a step's end: annotations that it makes.
 GARBAGE = f"{USER_PREFIX}gc"
@@ -387,7 +389,7 @@ WORDS: dict[str, Word] = {
         ),
         Word(
             "unknown",
-            "No known cause: the device idles for {of_step} while the host does something the trace does not name.",
+            f"No known cause: the device idles for {{of_step}} {NOT_NAMED}.",
             "",
             UNKNOWN,
             "device idle for an unknown reason",

@@ -102,6 +102,87 @@ def test_work_between_steps_that_no_step_does_is_no_hole(analyze):
     assert (report.steps.count, report.phases) == (COUNT, [])
 
 
+def programs_with_holes(*lacks, ops=True):
+    """One device for each of `lacks`: the runs in those rows have no event of their own; their ops are there."""
+    trace = TraceBuilder()
+    for index, lack in enumerate(lacks):
+        plane = trace.tpu(index)
+        for number in range(COUNT):
+            # Each device's clock is a little off.
+            begin = number * LENGTH + 3 * index * (-1) ** number
+            if number not in lack:
+                plane.line("XLA Modules").event("f(1)", begin, 800)
+            if ops:
+                plane.line("XLA Ops").event(**op("fusion.1"), start=begin, duration=800)
+    return trace
+
+
+def test_a_run_without_an_event_of_its_own_does_not_prolong_the_one_before(analyze):
+    """Ten steps of 1 ms were seven with a mean of 1.4 ms."""
+    report = analyze(programs_with_holes((3, 6, 7)))
+    assert report.steps.count == COUNT - 3
+    # Nothing follows the last step, so it ends with its program.
+    assert sorted(row.wall_ms for row in report.steps.per_step) == pytest.approx([0.8] + 6 * [1.0])
+    assert "the trace lacks 3 steps between others" in report.steps.note
+    assert [row.duration_ms for row in report.phases] == pytest.approx([1.0, 2.0])
+
+
+@pytest.mark.parametrize("ops", [True, False], ids=["with ops", "without ops"])
+def test_the_device_that_lacks_fewest_runs_gives_the_steps(analyze, ops):
+    report = analyze(programs_with_holes((1, 7), (4,), ops=ops))
+    assert report.steps.count == COUNT - 1
+    assert max(row.wall_ms for row in report.steps.per_step) == pytest.approx(1.0, abs=0.01)
+    assert "the trace lacks 1 step between others" in report.steps.note
+
+
+def test_a_run_that_its_line_has_twice_is_one(analyze):
+    """Half of the steps took no time: the mean was half of a step's time, and a rule divided by nothing."""
+    trace = TraceBuilder()
+    for number in [*range(COUNT), *range(COUNT)]:
+        trace.tpu(0).line("XLA Modules").event("f(1)", number * LENGTH, 800)
+    report = analyze(trace)
+    assert report.steps.count == COUNT
+    assert report.steps.median_ms == pytest.approx(1.0)
+    assert not [each for each in report.findings if each.status == "error"]
+
+
+def test_a_pause_between_runs_is_no_hole(analyze):
+    trace = TraceBuilder()
+    for number in range(COUNT):
+        begin = number * LENGTH + 2 * LENGTH * (number > 4)
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin, 800)
+        trace.tpu(0).line("XLA Ops").event(**op("fusion.1"), start=begin, duration=800)
+    report = analyze(trace)
+    assert (report.steps.count, report.phases) == (COUNT, [])
+    assert max(row.wall_ms for row in report.steps.per_step) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_run_that_begins_early_on_another_device_is_no_hole(analyze, waits):
+    """One device is held up for three steps; the other has begun its next run, and may wait in it for the first one's."""
+    trace = TraceBuilder()
+    for number in range(COUNT):
+        begin = number * LENGTH + 3 * LENGTH * (number > 4)
+        early = 3 * LENGTH if number == 5 else 0
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin, 900)
+        trace.tpu(1).line("XLA Modules").event("f(1)", begin - early, 900 + early * waits)
+    report = analyze(trace)
+    assert (report.steps.count, report.phases) == (COUNT, [])
+
+
+def test_a_run_that_loops_for_longer_is_no_hole(analyze):
+    """One decodes three times as many tokens: its ops are inside of its own event."""
+    trace = TraceBuilder()
+    begin = 0
+    for number in range(COUNT):
+        rounds = 3 if number == 4 else 1
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin, 900 * rounds)
+        for each in range(rounds):
+            trace.tpu(0).line("XLA Ops").event(**op("fusion.1"), start=begin + 900 * each, duration=900)
+        begin += 900 * rounds + 100
+    assert (analyze(trace).steps.count, analyze(trace).phases) == (COUNT, [])
+
+
 def at_speeds(*speeds):
     """One device for each speed: it runs the same programs, in so many times as long."""
     trace = TraceBuilder()
@@ -283,6 +364,8 @@ def test_devices_that_work_by_turns_are_said_to(analyze, at, told):
     trace = TraceBuilder()
     device(trace, 0, range(COUNT), busy=500)
     trace.tpu(1).line("XLA Modules").repeat("f(1)", range(at, COUNT * LENGTH, LENGTH), 500)
+    for begin in range(at, COUNT * LENGTH, LENGTH):
+        trace.tpu(1).line("XLA Ops").event(**op("fusion.1"), start=begin, duration=500)
     report = analyze(trace)
     said = "at least one is busy for 100 % of the steps' time, each for 50 % on average"
     assert any(said in each for each in report.warnings) is told

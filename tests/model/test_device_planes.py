@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import TraceBuilder
+from tests.builders import TraceBuilder, op
 from tests.model.test_transfers import COMPUTE, GATHER, GATHER_DONE, steps, work
 from tpuprof.chips import CHIPS, chip_of, chip_of_slice
 
@@ -98,3 +98,20 @@ def test_no_name_means_two_chips():
     assert len(set(slices)) == len(slices)
     assert chip_of("TPU") is None
     assert chip_of_slice("v5litepod") is CHIPS["v5e"]
+
+
+@pytest.mark.parametrize(("works", "said"), [(390, True), (210, True), (190, False), (0, False)])
+def test_a_verdict_says_that_sparse_cores_work_where_no_op_does(analyze, works, said):
+    """40 % of each step was "no op that computes or moves data", in which SparseCores gathered rows of tables."""
+    trace = TraceBuilder()
+    for step in range(4):
+        begin = 1000 * step
+        trace.tpu(0).line("XLA Modules").event("jit_f(1)", begin, 1000)
+        trace.tpu(0).line("XLA Ops").event(**op("fusion.1"), start=begin, duration=600)
+        trace.tpu(0).line("XLA Ops").event(**op("sc.1", "custom-call-done"), start=begin + 600, duration=400)
+        sparse = trace.plane("/device:TPU:0 SparseCore 1").line("Sparse Core Ops")
+        sparse.event("gather.1", begin + 600, works)
+    text = analyze(trace).verdict.sentence
+    assert text.startswith("Device-bound")
+    assert ("its SparseCores work for" in text) is said
+    assert ("the trace shows no op that computes" in text) is not said

@@ -2,7 +2,17 @@
 
 import pytest
 
-from tpuprof.model.in_few_steps import COUNTED_FROM, FEW_SHARE, HELD_SHARE, IN_ONE_SHARE, few_of, said_of_few
+from tpuprof.model.in_few_steps import (
+    COUNTED_FROM,
+    FEW_SHARE,
+    HELD_SHARE,
+    IN_ONE_SHARE,
+    LONGER_FROM,
+    few_of,
+    said_of_few,
+    said_of_mean,
+)
+from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 
 
 def test_a_cost_of_each_step_is_of_no_few():
@@ -41,3 +51,31 @@ def test_of_too_few_steps_none_are_counted(count, few):
 def test_no_cost_is_in_no_step():
     assert few_of([0.0] * 8) == 0
     assert few_of([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("pause", "said"),
+    [
+        (1.01 * 800 * NAMED_FROM_SHARE / (1 - NAMED_FROM_SHARE), True),
+        (0.99 * 800 * NAMED_FROM_SHARE / (1 - NAMED_FROM_SHARE), False),
+    ],
+)
+def test_a_pause_that_makes_the_mean_longer_is_said_to(pause, said):
+    """The verdict may be on what each step has: 70 % of each step of 1.08 s, where steps take 784 ms."""
+    text = said_of_mean([100.0] * 7 + [100 + pause], [5.0] * 7 + [5 + pause])
+    assert text == (f" 1 of 8 steps takes {100 + pause:.0f} ms, and the middle one 100 ms." if said else "")
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.01, True), (-0.01, False)])
+def test_steps_that_vary_are_no_longer_ones(share, said):
+    long = 100 * (LONGER_FROM + share)
+    assert bool(said_of_mean([100.0] * 5 + [long] * 3, [1.0] * 5 + [long] * 3)) is said
+
+
+def test_longer_work_of_the_device_is_its_own():
+    assert said_of_mean([100.0] * 7 + [500.0], [5.0] * 8) == ""
+
+
+def test_a_step_that_is_a_little_longer_is_not_one_of_the_few():
+    text = said_of_mean([100.0] * 8 + [130.0, 900.0], [5.0] * 8 + [35.0, 805.0])
+    assert text == " 1 of 10 steps takes 900 ms, and the middle one 100 ms."

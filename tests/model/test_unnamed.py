@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.model.host.unnamed import MOST_FROM_SHARE
+from tpuprof.parts import NOT_NAMED
 
 STEPS, LENGTH, BUSY = 6, 1000, 600
 
@@ -25,13 +26,17 @@ def loop(inside, *, busy=BUSY):
 def test_an_event_that_no_vocabulary_has_is_named(analyze):
     report = analyze(loop([("Vendor::Flush", 390)]))
     assert report.verdict.bound == "unknown"
-    assert "98 % of that is inside 'Vendor::Flush' on the training thread" in report.verdict.sentence
+    assert (
+        "(400 µs of 1.00 ms), 98 % of which is inside 'Vendor::Flush' on the training thread"
+        in report.verdict.sentence
+    )
 
 
 def test_so_it_is_beside_a_device_that_is_mostly_busy(analyze):
     report = analyze(loop([("Vendor::Flush", 190)], busy=800))
     assert report.verdict.bound == "device"
     assert "is inside 'Vendor::Flush'" in report.verdict.sentence
+    assert NOT_NAMED not in report.verdict.sentence
 
 
 def test_of_events_inside_one_another_the_inner_one_is_named(analyze):

@@ -71,6 +71,21 @@ def test_idle_time_without_a_cause_is_the_verdict_only_where_the_device_idles_fo
     assert bound_of(idling).word == "unknown"
 
 
+def test_of_a_busy_device_whose_idle_time_is_in_few_steps_it_says_so():
+    """19 of 20 steps were busy for all their time, and "72 % of each step" was said."""
+    few = "nearly all of it in 1 of 20 steps"
+    one = load({"unknown": 28.0})
+    assert sentence(bound_of(one), one, 0.0, few=few) == (
+        "Mostly device-bound: the device is busy for 72 % of the steps' time (72.0 ms of 100 ms on average). It idles for 28 % "
+        "(28.0 ms, nearly all of it in 1 of 20 steps) while the host does something the trace does not name."
+    )
+    several = load({"input_wait": 7.0, "unknown": 8.0})
+    assert sentence(bound_of(several), several, 0.0, few=few) == (
+        "Mostly device-bound: the device is busy for 85 % of the steps' time (85.0 ms of 100 ms on average), and no single "
+        "cause of its idling (nearly all of it in 1 of 20 steps) reaches 10 %."
+    )
+
+
 def test_a_known_cause_comes_before_idle_time_without_one_where_the_device_is_mostly_busy():
     at = NAMED_FROM_SHARE * 100
     assert bound_of(load({"unknown": at + 5, "tracing": at})).word == "tracing"

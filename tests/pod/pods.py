@@ -15,15 +15,16 @@ REDUCE = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %g), replica_groups={}"
 MS = 1_000_000_000
 
 
-def trace(late=(0, 0), *, steps=5, chips=1, first=0, wait_input=0):
+def trace(late=(0, 0), *, steps=5, chips=1, first=0, wait_input=0, reduce=100):
     """Steps of 1 ms that end in an all-reduce; late = (this host, the latest of all) in us.
 
-    Of several chips the last one alone is late. `wait_input` is what of the lag a loader takes.
+    Of several chips the last one alone is late. `wait_input` is what of the lag a loader takes, `reduce` how long the
+    all-reduce takes the latest host.
     """
     built = TraceBuilder()
     begin = 0
     for step in range(first, first + steps):
-        length = 1000 + late[1]
+        length = 900 + reduce + late[1]
         python = built.host().line("python")
         python.event("train_step", begin, length, _r=1, step_num=step)
         if wait_input:
@@ -34,7 +35,7 @@ def trace(late=(0, 0), *, steps=5, chips=1, first=0, wait_input=0):
             built.tpu(chip).line("XLA Ops").event(
                 REDUCE,
                 begin + 900 + own,
-                100 + late[1] - own,
+                reduce + late[1] - own,
                 display="all-reduce.1",
                 facts={"hlo_category": "all-reduce"},
             )

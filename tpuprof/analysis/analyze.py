@@ -81,7 +81,9 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
     history = compile_history(run.hosts, compiles)
     threads = host_sections(run, stacks)
-    rows = Rows(stacks, device["ops"], device["collectives"], threads["fallbacks"], threads["hosts"])
+    rows = Rows(
+        stacks, device["ops"], device["collectives"], threads["fallbacks"], threads["hosts"], device["loops"]
+    )
     report = Report(
         **_about(run),
         verdict=verdict_section(run, usual, hidden, rows, history, decisions),

@@ -35,6 +35,7 @@ from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
 from tpuprof.model.device.program_ops import program_ops, programs_in_steps
 from tpuprof.model.device.recorded_devices import seen_in_steps
+from tpuprof.model.device.recorded_ops import said_of_cut, within_ops
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.device.virtual_devices import cpu_devices, of_unknown_count
@@ -72,7 +73,7 @@ from tpuprof.model.intervals import EMPTY, Spans, merge
 from tpuprof.model.outside_capture import outside_of
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
 from tpuprof.model.ready_batches import without_ready_batches
-from tpuprof.model.run_ahead import with_even_ends
+from tpuprof.model.run_ahead import with_even_ends, without_run_up
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.few import few_steps
 from tpuprof.model.steps.older_work import of_a_device_not_shown
@@ -221,7 +222,7 @@ def _analyzed(
     if not devices:
         unfinished, feeding = unfinished_work(host, driver, words, steps, activity.compiling)
         breakdown = replace(breakdown, unfinished=unfinished, feeding=feeding)
-    doubts = [*warnings_of(threads), *seen.stopped, *lacking_work(steps, devices)]
+    doubts = [*warnings_of(threads), *seen.stopped, *said_of_cut(steps), *lacking_work(steps, devices)]
     doubts += unseen_compiles(compiles, history.records) if words.eager and not devices else []
     return HostRun(
         name=name,
@@ -270,9 +271,10 @@ def _steps(
     steps = (
         with_even_ends(steps, devices, activity.dispatching)
         if devices
-        else of_a_device_not_shown(steps, host, driver, words, history.walls_ms)
+        else without_run_up(of_a_device_not_shown(steps, host, driver, words, history.walls_ms))
     )
     locks = activity.named.get(HOST_PREFIX + LOCK, EMPTY)
+    steps = within_ops(steps, devices)
     outside = outside_of(steps.wall_ps, history.after)
     waiting = merge(activity.spans(Activity.INPUT_WAIT), locks)
     steps = without_ready_batches(steps, waiting, outside.later if outside else None)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from tpuprof.units import counted, format_share
+import numpy as np
+
+from tpuprof.model.median import median
+from tpuprof.model.verdict_words import NAMED_FROM_SHARE
+from tpuprof.units import counted, format_ms, format_share
 
 # Share of a cost that must lie in a few steps for it to be theirs: what the other steps have is then next to nothing.
 # Not fitted: a cost that each step has needs nine steps of ten for it.
@@ -16,6 +20,9 @@ FEW_SHARE = 0.5
 IN_ONE_SHARE = 2 / 3
 # Captured steps from which a few of them can be counted (steps).
 COUNTED_FROM = 4
+# The time of a step over the median one from which it is one of those that make the mean longer (ratio): steady steps
+# seen on shared machines stay below it, as for typical steps.
+LONGER_FROM = 1.25
 
 
 def few_of(times: Sequence[float]) -> int:
@@ -37,3 +44,21 @@ def said_of_few(times: Sequence[float]) -> str:
     if few > 1 and most >= IN_ONE_SHARE:
         return f"{format_share(most)} of it in one of {steps}"
     return f"nearly all of it in {few} of {steps}"
+
+
+def said_of_mean(wall: Sequence[float], idle: Sequence[float]) -> str:
+    """How few steps are how much longer than the middle one, where the device idles for it; else empty.
+
+    `wall` is the time of each step and `idle` that in which its device idles (ms).
+    """
+    if len(wall) < COUNTED_FROM:
+        return ""
+    middle, usual = median(np.array(wall)), median(np.array(idle))
+    longer = [ms > LONGER_FROM * middle for ms in wall]
+    more = [max(ms - usual, 0.0) if long else 0.0 for ms, long in zip(idle, longer, strict=True)]
+    few = few_of(more)
+    if not few or sum(more) < NAMED_FROM_SHARE * sum(wall):
+        return ""
+    most = max(ms for ms, long in zip(wall, more, strict=True) if long)
+    takes = "takes" if few == 1 else "take up to"
+    return f" {few} of {counted(len(wall), 'step')} {takes} {format_ms(most)}, and the middle one {format_ms(middle)}."

@@ -100,6 +100,22 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
     return _between(steps, begin, end) if works else steps
 
 
+def without_run_up(steps: Steps) -> Steps:
+    """The steps without leading ones that took the host next to no time, where all others took it far longer.
+
+    Of a device that the trace does not show, that is all there is to see of a queue that fills up. A first one that
+    compiled is left out with them.
+    """
+    if not steps.source.host_paced or not steps.tile or len(steps) < MIN_STEPS:
+        return steps
+    usual = median(steps.wall_ps[len(steps) // 2 :])
+    quick = np.flatnonzero(steps.wall_ps * FULL_FROM < usual)
+    if len(quick) < RUN_UP_FROM_STEPS or quick[0] > 1 or quick[-1] - quick[0] >= len(quick):
+        return steps
+    begin = int(quick[-1]) + 1
+    return _between(steps, begin, len(steps)) if len(steps) - begin >= MIN_STEPS else steps
+
+
 def _works_in(device: DeviceActivity, steps: Steps, begin: int, end: int) -> bool:
     """Whether the device works as the step in that row begins, or most of the time up to the end.
 

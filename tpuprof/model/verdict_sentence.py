@@ -17,6 +17,8 @@ IDLE_BESIDE_FROM_SHARE = 0.05
 STEP = "each step"
 ONE_STEP = "the one step captured"
 CAPTURE = "the whole capture, in which no step was found"
+# The same where few steps are far longer than the others: a share is then of no single step.
+MEAN = "the steps' time"
 # What is said where the trace has no device plane, and so shows only the host.
 UNSEEN = " The trace has no device plane, so whether the device works meanwhile is unknown."
 UNSEEN_READS = (
@@ -24,7 +26,8 @@ UNSEEN_READS = (
     "where the device then waits for the host."
 )
 # What is said of time in which programs run on the device, and none of the ops that compute or move data.
-IN_NO_OP = " For {time} it is inside a program, and the trace shows no op that computes or moves data."
+NO_OP = "and the trace shows no op that computes or moves data"
+IN_NO_OP = f" For {{time}} it is inside a program, {NO_OP}."
 # The sentence where reads find work unfinished for nearly all of the step.
 UNFINISHED = (
     "Probably device-bound: work that was handed over before takes {of_step}, as reads that wait for it show, and "
@@ -71,6 +74,8 @@ FALLBACKS_FORCE_TURNS = (
     "up to {of_step}."
 )
 
+# Words of time in which the device is in a program: what it does there may not be in the trace.
+_OF_DEVICE = ("collective", "offload", "callback")
 # Words whose own sentence says what the host does while a device is behind.
 _TOLD_MEANWHILE = ("input", "host")
 # What reads are called in a sentence, and what it says instead where they are waits that read nothing.
@@ -85,13 +90,14 @@ def sentence(
 ) -> str:
     """The verdict for people: one sentence with its figures; `over` is what they are shares of.
 
-    `few` says in which few steps nearly all of the cost is, empty where each step has it. `detail` says more about the
+    `few` says in which few steps nearly all of the cost is, empty where each step has it; of a device that is busy, of
+    its idle time. `detail` says more about the
     cause that is named (its line, its op): it stands before all other causes.
     """
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
-    of_step = f"{share} of {over} ({time} of {wall})"
-    if few:
-        of_step = f"{share} of the steps' time ({time} of {wall} on average, {few})"
+    over = MEAN if few else over
+    average = " on average" if over == MEAN else ""
+    of_step = f"{share} of {over} ({time} of {wall}{average}{_also(few)})"
     if load.behind is not None and bound.word == "undecided":
         return _behind_sentence(load.behind, bound, of_step) + detail
     if not load.seen:
@@ -101,11 +107,12 @@ def sentence(
     if bound.turns:
         return _turns_sentence(bound, load, over) + detail
     if bound.word == "device":
-        return _device_sentence(load, share, wall, over) + detail
+        return _busy_sentence(load, share, wall + average, over, few) + _without_ops(load) + detail
     text = _own_sentence(bound).format(of_step=of_step) + detail
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         per = "" if over == CAPTURE else " per step"
         text += f" Another {format_ms(tracing_hidden)} of tracing{per} is hidden behind device work."
+    text += _without_ops(load) if bound.word in _OF_DEVICE else ""
     return text + _as_large(bound, load) + _idle_in_all(bound, load)
 
 
@@ -199,8 +206,8 @@ def _idle_in_all(bound: Bound, load: StepTimes) -> str:
     return f" In all the device idles for {format_share(idle)}."
 
 
-def _device_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
-    return _busy_sentence(load, share, wall, over) + _without_ops(load)
+def _also(few: str) -> str:
+    return f", {few}" if few else ""
 
 
 def _without_ops(load: StepTimes) -> str:
@@ -211,7 +218,7 @@ def _without_ops(load: StepTimes) -> str:
     return IN_NO_OP.format(time=f"{format_share(ms / load.wall)} ({format_ms(ms)})")
 
 
-def _busy_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
+def _busy_sentence(load: StepTimes, share: str, wall: str, over: str, few: str) -> str:
     busy = format_ms(load.busy)
     if is_device_bound(load, Decisions()):
         # One step does not tell: what the host does between steps is not in it.
@@ -220,9 +227,10 @@ def _busy_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
     head = f"Mostly device-bound: the device is busy for {share} of {over} ({busy} of {wall})"
     unnamed = load.parts.get(parts.UNKNOWN, 0.0)
     if unnamed >= NAMED_FROM_SHARE * load.wall:
-        idle = f"{format_share(unnamed / load.wall)} ({format_ms(unnamed)})"
-        return f"{head}. It idles for {idle} while the host does something the trace does not name."
-    return f"{head}, and no single cause of its idling reaches {format_share(NAMED_FROM_SHARE)}."
+        idle = f"{format_share(unnamed / load.wall)} ({format_ms(unnamed)}{_also(few)})"
+        return f"{head}. It idles for {idle} {parts.NOT_NAMED}."
+    idle = f" ({few})" if few else ""
+    return f"{head}, and no single cause of its idling{idle} reaches {format_share(NAMED_FROM_SHARE)}."
 
 
 def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tpuprof.model.run import Run
 from tpuprof.pod.digest import FAILED, Digest
+from tpuprof.pod.late_waits import without_late_waits
 from tpuprof.report.pod import FindingHosts, HostPriceRow, LineHostsRow, RuleHostsRow
 from tpuprof.report.schema import Finding, Report
 from tpuprof.rules.registry import all_rules
@@ -47,7 +48,7 @@ def merged_findings(report: Report, run: Run, digests: list[Digest], shown: int)
             continue
         hosts = failed.get(each.rule)
         found.append(_of_hosts(hosts, digests, digests[shown].name) if hosts else each)
-    found += _across(report, run)
+    found = [*without_late_waits(found, report, run), *_across(report, run)]
     return sorted(
         found,
         key=lambda each: (True, 0.0) if each.status != FAILED else (False, -each.severity * _weight(each)),

@@ -94,12 +94,14 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     threads = merged_threads(found, hosts, work.totals, asked.info, asked.notes)
     section = hosts_section(hosts, [each.barriers for each in found], [each.program for each in found])
     section = replace(section, chip_waits=[row for each in digests for row in each.chip_waits])
+    loops = next((each.loops for each in digests if each.loops), [])
     rows = Rows(
         threads.sections["host_stacks"],
         work.sections["ops"],
         work.sections["collectives"],
         threads.sections["fallbacks"],
         section,
+        loops,
     )
     steps = step_sections(hosts, times, hidden)
     steps["steadiness"] = replace(steps["steadiness"], profiler_ratio=longest.profiler_ratio)
@@ -118,7 +120,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         run_summary=run_summary(hosts, times, compiles),
         hosts=section,
         pod=_pod(found, digests, shown, asked, threads),
-        loops=next((each.loops for each in digests if each.loops), []),
+        loops=loops,
         span_notes=asked.span_notes,
         **steps,
         **work.sections,

@@ -66,6 +66,14 @@ class TransferSignals(StepSignals, TelemetrySignals):
         found, hosts = self._report.hosts, self._run.hosts
         return min(late_share(found.chip_waits, hosts) + late_hosts_share(found, hosts), 1.0)
 
+    def beside_late_hosts(self) -> float:
+        """What is left of waits on communication without those for another host, beside those for a chip of the same.
+
+        A host's own report knows of its chips alone.
+        """
+        within = 1 - late_share(self._report.hosts.chip_waits, self._run.hosts)
+        return (1 - self.late_chip_share) / within if within > 0 else 1.0
+
     @signal("transfers", needs=(STEPS, DEVICE_OPS))
     def parameter_gathers(self) -> list[TransferRow]:
         """All-gathers of parameters; where programs do not tell, all of an FSDPv2 run's all-gathers of unknown role."""

@@ -18,6 +18,7 @@ from tpuprof.parts import (
     HOST_PREFIX,
     HOST_TO_DEVICE,
     INPUT_WAIT,
+    NOT_NAMED,
     TRACING,
     UNKNOWN,
     USER_PREFIX,
@@ -74,8 +75,6 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
         "tracing": lambda: _traced(load, stacks),
         "compile": lambda: _made_anew(stacks),
         "dispatch": lambda: _handing_over(run) if load.seen else "",
-        "unknown": lambda: _unnamed(load, run),
-        "device": lambda: _unnamed(load, run),
     }
     return eager or more.get(word, str)()
 
@@ -125,16 +124,17 @@ def _handing_over(run: Run) -> str:
     return f" Of that, {', and '.join(said)}." if said else ""
 
 
-def _unnamed(load: StepTimes, run: Run) -> str:
-    """The event that most of the idle time without a known cause is inside, where there is much of that time."""
+def with_event(text: str, load: StepTimes, run: Run) -> str:
+    """A sentence with the event that most of the idle time without a known cause is inside, where that is much."""
     found = [host.unnamed for host in run.hosts if host.unnamed is not None]
     if not load.seen or not found or load.parts.get(UNKNOWN, 0.0) < NAMED_FROM_SHARE * load.wall:
-        return ""
+        return text
     most = max(found, key=lambda each: each.total_ps)
     name = most.event.removeprefix("$")[:LONGEST_NAME]
-    return (
-        f" {format_share(most.event_ps / most.total_ps)} of that is inside {name!r} on the training thread, an event "
-        "that tpuprof does not know."
+    return text.replace(
+        f" {NOT_NAMED}.",
+        f", {format_share(most.event_ps / most.total_ps)} of which is inside {name!r} on the training thread, an event "
+        "that tpuprof does not know.",
     )
 
 

@@ -243,7 +243,7 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
     elif bound.word == "unknown" and not bound.name and load.seen and load.wall:
         advice = 'Put `with tpuprof.annotate("name"):` around what the loop does between steps first.'
         yield (
-            "The device idles while the host does something the trace does not name.",
+            "Why the device idles is unknown: no event that tpuprof knows says what the host does meanwhile.",
             decides,
             Remedy((), _CAPTURE, advice, by_torch=_BY_TORCH_NAMES),
         )

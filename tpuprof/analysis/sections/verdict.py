@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
-from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
+from tpuprof.analysis.sections.host_words import host_sentence, in_words_of, with_event
+from tpuprof.analysis.sections.main_op import main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
+from tpuprof.analysis.sections.sparse_words import with_sparse
 from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
@@ -23,15 +25,15 @@ from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.hosts import BARRIER
-from tpuprof.model.in_few_steps import said_of_few
+from tpuprof.model.in_few_steps import said_of_few, said_of_mean
 from tpuprof.model.outside_capture import between_steps, outside_of, said_of_between, said_with_the_verdict
 from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.run import Run
 from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.steps.few import is_whole_capture
-from tpuprof.model.verdict import bound_of
-from tpuprof.model.verdict_sentence import A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
+from tpuprof.model.verdict import bound_of, is_device_bound
+from tpuprof.model.verdict_sentence import A_WAIT, CAPTURE, KEEPS_UP, MEAN, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.records import record
@@ -39,7 +41,7 @@ from tpuprof.report.labels import fallback_text
 from tpuprof.report.late_chip import by_host, last_to_collectives, late_by_turns
 from tpuprof.report.late_host import waited_by_turns
 from tpuprof.report.op_rows import OpRows
-from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
+from tpuprof.report.schema import HostReadRow, LoopRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
 from tpuprof.signals.transfers import late_share
@@ -88,6 +90,7 @@ class Rows:
     collectives: list[TransferRow]
     fallbacks: list[FallbackRow]
     hosts: Hosts
+    loops: Sequence[LoopRow] = ()
 
 
 def verdict_section(
@@ -152,7 +155,10 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
     if not times.wall:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
     detail = _detail(run, bound, times, rows)
-    text = sentence(bound, times, hidden, _over(run), _in_few(run.hosts, bound, times), detail)
+    few = _in_few(run.hosts, bound, times)
+    uneven = "" if few else _uneven(run, bound, times)
+    text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail) + uneven
+    text = with_sparse(with_event(text, times, run), times, run)
     if bound.word == part.COMPILE:
         spent = zip(*_compile_times(run.hosts), strict=True)
         compiles = compile_sentence([(float(wall), float(lost)) for wall, lost in spent], times.busy)
@@ -190,8 +196,8 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     if bound.word == "collective":
         late = _late_host(times, rows.hosts) or _late_chip(run, rows.hosts.chip_waits)
         return late + _across_slices(rows.collectives)
-    if bound.word == "callback":
-        return _callback(rows.ops)
+    if bound.word in ("callback", "device"):
+        return _callback(rows.ops) if bound.word == "callback" else main_op(times.busy, rows.ops, rows.loops)
     return host_sentence(bound.word, bound.name, times, rows.host_stacks, run)
 
 
@@ -276,7 +282,22 @@ def _in_few(hosts: list[HostRun], bound: Bound, times: StepTimes) -> str:
     if bound.again and not bound.by_turns:
         again = [again_by_step(host.read_graphs, len(host.steps)) for host in hosts]
         return said_of_few([ps_to_ms(ps) for column in again for ps in column.tolist()])
+    if bound.word == "device" and times.seen and not bound.turns and not is_device_bound(times, Decisions()):
+        return said_of_few([ms for host in hosts for ms in _idle_ms(host)])
     return said_of_few(spent_of(hosts, bound, times))
+
+
+def _idle_ms(host: HostRun) -> list[float]:
+    """How long a host's device idles in each step."""
+    return [ps_to_ms(ps) for ps in (host.steps.wall_ps - host.breakdown.busy).tolist()]
+
+
+def _uneven(run: Run, bound: Bound, times: StepTimes) -> str:
+    """That few steps are far longer than the others, for idle time; empty where they are not, or compiles tell it."""
+    if bound.word == part.COMPILE or not times.seen or _over(run) != STEP:
+        return ""
+    wall = [ps_to_ms(ps) for host in run.hosts for ps in host.steps.wall_ps.tolist()]
+    return said_of_mean(wall, [ms for host in run.hosts for ms in _idle_ms(host)])
 
 
 def _over(run: Run) -> str:

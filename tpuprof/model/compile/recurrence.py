@@ -45,7 +45,7 @@ MIN_STEPS_LEFT = 3
 MOST_OF_ALL = 0.99
 UNKNOWN_LINE = "unknown"
 # Where steps come from in a recording that follows none.
-_UNMARKED = (StepSource.CALLS, StepSource.PROGRAMS, StepSource.READS, StepSource.EAGER_READS)
+_UNMARKED = (StepSource.CALLS, StepSource.PROGRAMS, StepSource.OPS, StepSource.READS, StepSource.EAGER_READS)
 
 
 class Returns(StrEnum):

@@ -56,6 +56,8 @@ class OpNames:
     # Sum of the durations that the device states by its own clock (ps), -1 where it states none.
     clock_ps: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     hbm_bytes: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    # The number of the program of each op; empty where the trace has the programs themselves, or states none.
+    program_id: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     # Row to what the program says of a fusion.
     fused: dict[int, Fused] = field(default_factory=dict)
     # Rows of collectives across slices, through the hosts and the data centre network.

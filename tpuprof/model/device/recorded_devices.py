@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.recorded_ops import said_of_lacking, without_ops
 from tpuprof.model.device.unlike_clocks import unlike_clocks
 from tpuprof.model.intervals import Bool, covered, merge
 from tpuprof.model.steps import Steps
@@ -56,6 +57,13 @@ def seen_in_steps(devices: list[DeviceActivity], planes: int, steps: Steps) -> S
         return replace(seen, notes=[*seen.notes, _of_blind(blind)], blind=not seen.devices)
     if not devices or not len(steps):
         return Seen(devices, [], [])
+    lacking = without_ops(devices, steps)
+    if lacking:
+        names = {each.name for each in lacking}
+        others = [each for each in devices if each.name not in names]
+        seen = seen_in_steps(others, planes - len(lacking), steps)
+        told = [*seen.stopped, said_of_lacking(lacking)]
+        return replace(seen, stopped=told, left_out=seen.left_out + len(lacking))
     clocks = unlike_clocks(devices)
     if clocks.odd:
         odd = {each.name for each in clocks.odd}

@@ -174,7 +174,17 @@ def _programs(track: Track | None) -> ProgramRuns:
         return ProgramRuns([], none, none, none)
     used, program = distinct(track.name_row)
     names = [track.plane.events.names[row] if row >= 0 else "" for row in used]
-    return ProgramRuns(names, program, track.start, track.end)
+    runs = ProgramRuns(names, program, track.start, track.end)
+    once = _once(runs)
+    return runs if once is None else ProgramRuns(names, program[once], track.start[once], track.end[once])
+
+
+def _once(runs: ProgramRuns) -> Int64 | None:
+    """Rows of runs without those that the line has twice, in order of time; None where it has each once."""
+    order = np.argsort(runs.start, kind="stable")
+    columns = [each[order] for each in (runs.program, runs.start, runs.end)]
+    twins = np.all([each[1:] == each[:-1] for each in columns], axis=0)
+    return order[np.append(True, ~twins)] if twins.any() else None
 
 
 def _ops(known: Known, facts: _Facts, track: Track | None, programs: ProgramRuns) -> tuple[OpNames, OpEvents]:
@@ -186,9 +196,20 @@ def _ops(known: Known, facts: _Facts, track: Track | None, programs: ProgramRuns
     stated, names = known.ops(facts, used, _program_names(op, len(used), track, programs))
     if not stated.flops.any() or not stated.bytes.any():
         names = _completed(_with_event_costs(stated, track, op), facts, used)
-    names = replace(names, clock_ps=_clock_totals(track, used))
+    names = replace(
+        names, clock_ps=_clock_totals(track, used), program_id=_program_ids(track, used, programs)
+    )
     events = OpEvents(op, track.start, track.end, self_time(track.start, track.end))
     return names, events
+
+
+def _program_ids(track: Track, used: Int64, programs: ProgramRuns) -> Int64:
+    """The program of each op by its number; empty where the trace has the programs themselves, or no number."""
+    plane, none = track.plane, np.empty(0, np.int64)
+    if len(programs.start):
+        return none
+    found = plane.stat_integers(plane.events.stats, "program_id", len(plane.events.ids))
+    return np.where(used >= 0, found[used], 0) if found.any() else none
 
 
 def _clock_totals(track: Track, used: Int64) -> Int64:

@@ -7,7 +7,7 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
-from tpuprof.model.steps.holes import lacking, without_holes
+from tpuprof.model.steps.holes import by_programs, lacking, without_holes
 from tpuprof.model.steps.table import (
     HIGH,
     Steps,
@@ -82,7 +82,7 @@ def _line(device: DeviceActivity) -> _Line:
     own[1:] = (start[1:] >= reach[:-1]) | (end[1:] > reach[:-1])
     own[1:] &= start[1:] != start[:-1]
     start, end, number = start[own], end[own], device.step_number[order][own]
-    return _Line(device.name, start, end, lacking(number, start, device.programs))
+    return _Line(device.name, start, end, lacking(number, start, by_programs(start, device.programs)))
 
 
 def _whole(steps: Steps) -> Steps:

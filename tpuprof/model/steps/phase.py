@@ -12,6 +12,7 @@ RUN_UP = "run-up"
 READY_BATCHES = "ready batches"
 RUN_AHEAD = "run-ahead"
 NOT_RECORDED = "steps not recorded"
+OPS_NOT_RECORDED = "ops not recorded"
 
 
 @record(frozen=True)

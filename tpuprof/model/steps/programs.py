@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.intervals import Int64
+from tpuprof.model.steps.holes import by_ops, by_other, far_apart, lacking, without_holes
 from tpuprof.model.steps.repetition import (
     EXPLAINS_FROM_SHARE,
     MIN_REPEATS,
@@ -24,7 +27,7 @@ from tpuprof.model.steps.table import (
 )
 from tpuprof.model.steps.training_calls import Calls, function_of_program
 from tpuprof.model.steps.whole_capture import Times, over_the_capture
-from tpuprof.units import format_share
+from tpuprof.units import counted, format_share
 
 # Share of device time below which a program is left out when the full sequence does not repeat: small eager ops come
 # and go between the programs that matter.
@@ -36,14 +39,45 @@ NAMELESS = "unknown"
 
 
 def program_steps(devices: list[DeviceActivity], recorded: Recorded = ALL) -> Steps | None:
-    """Steps from the repetition of programs on the first device that ran enough; None without programs."""
-    for device in running_longest(devices):
-        if len(device.programs.start) >= MIN_REPEATS:
-            order = np.argsort(device.programs.start, kind="stable")
-            runs = device.programs
-            program = runs.program if device.type != "CPU" else _by_last_op(device)
-            return _of_programs(program[order], runs.start[order], runs.end[order], recorded)
-    return None
+    """Steps from the repetition of programs on the first device that ran enough; None without programs.
+
+    Where two steps are so far apart that the trace may lack one, they are those of the device that has most of them.
+    """
+    enough = [each for each in running_longest(devices) if len(each.programs.start) >= MIN_REPEATS]
+    found = _of_one(enough[0], recorded) if enough else None
+    if found is None or enough[0].type == "CPU" or not far_apart(found.start):
+        return found
+    alike = [each for each in enough if _main(each) == _main(enough[0])]
+    all_steps = [found, *(_of_one(each, recorded) for each in alike[1:])]
+    row = max(range(len(alike)), key=lambda row: len(all_steps[row] or ()))
+    steps = all_steps[row] or found
+    lack = _lacking(row, steps, alike)
+    number = steps.number + np.cumsum(lack) - lack
+    return without_holes(replace(steps, number=number), steps.start, lack)
+
+
+def _of_one(device: DeviceActivity, recorded: Recorded) -> Steps | None:
+    """Steps from the repetition of one device's programs."""
+    order = np.argsort(device.programs.start, kind="stable")
+    runs = device.programs
+    program = runs.program if device.type != "CPU" else _by_last_op(device)
+    return steps_of_runs(program[order], runs.start[order], runs.end[order], recorded)
+
+
+def _lacking(row: int, steps: Steps, devices: list[DeviceActivity]) -> Int64:
+    """How many runs the trace lacks behind each step of a device: its ops ran, or its program did on another device."""
+    own = devices[row]
+    lack = by_ops(steps.start, own)
+    for each in devices:
+        if each is not own:
+            lack = np.maximum(lack, by_other(steps.start, own.programs, each.programs))
+    return lacking(np.full(len(steps), -1, np.int64), steps.start, lack)
+
+
+def _main(device: DeviceActivity) -> str:
+    """The program that takes most of a device's time."""
+    runs = device.programs
+    return runs.names[int(np.bincount(runs.program, runs.end - runs.start).argmax())]
 
 
 def running_longest(devices: list[DeviceActivity]) -> list[DeviceActivity]:
@@ -107,7 +141,14 @@ def _by_last_op(device: DeviceActivity) -> Int64:
     return np.where(at >= 0, number[events.op[order[np.maximum(at, 0)]]], -1)
 
 
-def _of_programs(program: Int64, start: Int64, end: Int64, recorded: Recorded) -> Steps | None:
+def steps_of_runs(
+    program: Int64,
+    start: Int64,
+    end: Int64,
+    recorded: Recorded,
+    source: StepSource = StepSource.PROGRAMS,
+) -> Steps | None:
+    """Steps from the repetition of programs that a device ran, in time order."""
     duration = end - start
     _, kind = np.unique(program, return_inverse=True)
     by_program = np.bincount(kind.reshape(-1), weights=duration)
@@ -123,7 +164,8 @@ def _of_programs(program: Int64, start: Int64, end: Int64, recorded: Recorded) -
         if explained >= EXPLAINS_FROM_SHARE:
             break
     if best is not None and best[0] >= REPEATED_FROM_SHARE:
-        return _repeated(best[1], best[2], start, end, best[0], recorded)
+        steps = _repeated(best[1], best[2], start, end, recorded)
+        return steps and _noted(replace(steps, source=source), best[1].width, best[0])
     return None
 
 
@@ -135,9 +177,7 @@ def _time_share(found: Repetition, rows: Int64, duration: Int64) -> float:
     return float(duration[rows[found.first[0] : found.until[-1]][inside]].sum()) / total if total else 0.0
 
 
-def _repeated(
-    found: Repetition, rows: Int64, start: Int64, end: Int64, explained: float, recorded: Recorded
-) -> Steps | None:
+def _repeated(found: Repetition, rows: Int64, start: Int64, end: Int64, recorded: Recorded) -> Steps | None:
     """The repetitions as steps; None where most of the time lies between them, or before and after: then they are
     parts of one, or training is elsewhere.
     """
@@ -150,13 +190,15 @@ def _repeated(
     first, last = recorded.around(int(begins[0]), int(ends[-1]))
     if recorded.holds(begins, ends, first, last) < COVERS_FROM_SHARE:
         return None
-    programs = "program" if found.width == 1 else "programs"
+    return Steps(StepSource.PROGRAMS, MEDIUM, np.arange(len(begins)), begins, ends)
+
+
+def _noted(steps: Steps, width: int, explained: float) -> Steps:
+    """The steps with what one is, and how sure that is."""
     note = (
-        f"no step marker in the trace: a step is one repetition of {found.width:,} {programs} on the device"
+        f"no step marker in the trace: a step is one repetition of {counted(width, 'program')} on the device"
     )
-    confidence = MEDIUM
-    if explained < EXPLAINS_FROM_SHARE:
-        confidence = LOW
-        note += f", and repetitions hold only {format_share(explained)} of the device's programs"
-    steps = np.arange(len(begins))
-    return Steps(StepSource.PROGRAMS, confidence, steps, begins, ends, note)
+    if explained >= EXPLAINS_FROM_SHARE:
+        return replace(steps, note=note)
+    note += f", and repetitions hold only {format_share(explained)} of the device's programs"
+    return replace(steps, note=note, confidence=LOW)

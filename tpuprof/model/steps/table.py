@@ -33,6 +33,7 @@ class StepSource(StrEnum):
     COMPILED = "inferred from calls of torch.compile"
     CALLS = "inferred from calls of jitted functions"
     PROGRAMS = "inferred from the period of XLA Modules"
+    OPS = "inferred from the period of XLA Ops"
     MAIN_PROGRAM = "executions of the main program"
     WHOLE_CAPTURE = "the whole capture"
     NONE = "none"
@@ -40,7 +41,16 @@ class StepSource(StrEnum):
     @property
     def host_paced(self) -> bool:
         """Whether an event of the host begins each step; else only the device's own events do."""
-        return self not in (StepSource.DEVICE, StepSource.PROGRAMS, StepSource.MAIN_PROGRAM, StepSource.NONE)
+        return self not in _OF_DEVICE
+
+
+_OF_DEVICE = (
+    StepSource.DEVICE,
+    StepSource.PROGRAMS,
+    StepSource.OPS,
+    StepSource.MAIN_PROGRAM,
+    StepSource.NONE,
+)
 
 
 @record(frozen=True)

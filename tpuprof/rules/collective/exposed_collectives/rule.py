@@ -51,9 +51,9 @@ remains.
 
 ## Limits and false positives
 
-A device that waits for a slower one waits in a collective. What the chips of a host wait there for the one that comes
-last is left out: see barrier-skew. What hosts wait for a slower host is not: see straggler-host. The price takes all
-exposed time out, which is the most that can be gained.
+A device that waits for a slower one waits in a collective. What chips and hosts wait there for the one that comes last
+is left out: see barrier-skew and straggler-host. The price takes all other exposed time out, which is the most that can
+be gained.
 
 ## References
 

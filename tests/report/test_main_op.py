@@ -1,0 +1,95 @@
+"""The op, or the loop, that a device-bound verdict names."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from tests.builders import TraceBuilder, op
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.analysis.sections.main_op import LONGEST_NAME, MOST_FROM_SHARE
+from tpuprof.render.text import render
+
+STEPS, LENGTH = 6, 1000
+
+
+def device_bound(*ops, framework="PjitFunction(step)"):
+    """Steps of 1 ms that a device works through; `ops` are (keywords, begin, duration) in each."""
+    trace = TraceBuilder()
+    for step in range(STEPS):
+        begin = step * LENGTH
+        trace.host().line("python").event("train", begin, LENGTH, _r=1, step_num=step)
+        trace.host().line("python").event(framework, begin + 1, 8)
+        trace.tpu(0).line("XLA Modules").event("jit_step(1)", begin, LENGTH)
+        for words, at, duration in ops:
+            trace.tpu(0).line("XLA Ops").event(**words, start=begin + at, duration=duration)
+    return trace
+
+
+def at(words, source):
+    words["facts"] |= {"source": source}
+    return words
+
+
+@pytest.fixture
+def sentence(tmp_path):
+    def of(trace):
+        return analyze_run(trace.write(tmp_path / "host.xplane.pb")).verdict.sentence
+
+    return of
+
+
+@pytest.mark.parametrize("framework", ["PjitFunction(step)", "SyncTensorsGraph"])
+def test_the_op_that_takes_most_of_the_time_is_named_with_its_line(sentence, framework):
+    trace = device_bound(
+        (at(op("sort.0", "sort"), "train.py:18"), 0, 940), (op("fusion.1"), 940, 60), framework=framework
+    )
+    said = sentence(trace)
+    assert said.startswith("Device-bound")
+    assert said.endswith(" Most of the device's time is in sort.0 at train.py:18 (94 %).")
+
+
+@pytest.mark.parametrize(("share", "named"), [(0.01, True), (-0.01, False)])
+def test_it_is_named_where_it_is_most(sentence, share, named):
+    most = LENGTH * (MOST_FROM_SHARE + share)
+    rest = (LENGTH - most) / 4
+    ops = [(op("sort.0", "sort"), 0, most)]
+    ops += [(op(f"fusion.{row}"), most + row * rest, rest) for row in range(4)]
+    assert ("Most of the device's time" in sentence(device_bound(*ops))) is named
+
+
+def test_of_many_ops_in_a_loop_the_loop_is_named(sentence):
+    """Of loops inside one another the inner one, where it is most."""
+    loops = [
+        (at(op("while.9", "while"), "train.py:3"), 0, 980),
+        (at(op("while.1", "while"), "model.py:40"), 10, 900),
+    ]
+    body = [(op(f"fusion.{row}"), 10 + 90 * row, 90) for row in range(10)]
+    said = sentence(device_bound(*loops, *body))
+    assert said.endswith(" Most of the device's time is in the loop while.1 at model.py:40 (90 %).")
+
+
+def test_the_op_of_a_loop_that_takes_most_comes_first(sentence):
+    loop = (at(op("while.1", "while"), "model.py:40"), 0, 980)
+    said = sentence(device_bound(loop, (at(op("dot.7", "dot"), "model.py:44"), 0, 900)))
+    assert said.endswith(" Most of the device's time is in dot.7 at model.py:44 (90 %).")
+
+
+def test_another_verdict_names_no_op(sentence):
+    trace = TraceBuilder()
+    for step in range(STEPS):
+        trace.host().line("python").event("train", step * LENGTH, LENGTH, _r=1, step_num=step)
+        trace.tpu(0).line("XLA Modules").event("jit_step(1)", step * LENGTH, 300)
+        trace.tpu(0).line("XLA Ops").event(**op("sort.0"), start=step * LENGTH, duration=300)
+    assert "Most of the device's time" not in sentence(trace)
+
+
+def test_a_hostile_name_is_cut_and_printed_as_text(tmp_path):
+    words = op("x")
+    words["display"] = "sort\x1b[31m[bold]" + "y" * 200
+    path = device_bound((words, 0, LENGTH)).write(tmp_path / "host.xplane.pb")
+    report = analyze_run(path)
+    assert len(report.verdict.sentence) < 200 + LONGEST_NAME
+    shown = StringIO()
+    render(report, Console(file=shown, width=300))
+    assert "\x1b[31m" not in shown.getvalue() and "[bold]" in shown.getvalue()
