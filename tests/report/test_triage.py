@@ -5,6 +5,7 @@ import dataclasses
 import html
 import io
 import json
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -89,6 +90,23 @@ def test_every_remedy_is_of_some_reason():
     }
     for remedy in REMEDIES:
         assert any(remedy_of(each) is remedy for each in known), remedy.words
+
+
+def test_no_advice_begins_with_a_word_for_what_stands_before_it():
+    """Reports join the advice of several remedies: "It" was then what another remedy spoke of."""
+    source = ROOT / "tpuprof" / "analysis" / "sections" / "measure_next.py"
+    calls = [node for node in ast.walk(ast.parse(source.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    made = [node for node in calls if getattr(node.func, "id", "") == "Remedy"]
+    said = [
+        node.value
+        for call in made
+        for node in (*call.args, *(each.value for each in call.keywords))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert len(said) > len(REMEDIES)
+    assert [
+        each for each in said if re.search(r"(?:^|\. )(?:It|They|This|That)\b(?! version)|\bthis,", each)
+    ] == []
 
 
 @pytest.mark.parametrize("sample", ["recompile_shapes", "device_to_host_sync", "predicted_decoder_scan"])

@@ -14,6 +14,7 @@ from tpuprof.model.median import median
 from tpuprof.model.steadiness import MIN_STEPS
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP, Phase
+from tpuprof.model.steps.table import WHOLE_FROM_SHARE
 from tpuprof.records import record
 from tpuprof.units import counted
 
@@ -23,7 +24,7 @@ Float64 = npt.NDArray[np.float64]
 # a step takes later (steps): a steady queue varies by one, as a program ends just before a step's end or just after.
 AHEAD_FROM_STEPS = 2
 # How much longer the queue is after the steps at one end of a capture from which they are left out (steps). XLA's CPU
-# client lets 32 programs wait; fewer steps change the mean of a capture by less than steps vary. A judgement.
+# client lets 32 programs wait. A judgement; of fewer steps, those that are clearly shorter are left out.
 RUN_UP_FROM_STEPS = 4
 # How much the queue grows per step behind the last wait (steps): by as much as the device is slower than the host. What
 # is counted wrong in one step of ten, as a small program that leaves no event, grows by less. A judgement.
@@ -41,6 +42,11 @@ SLOWER_ONCE_FULL = 2.0
 # Of the most programs that end in one step, how many end in another one that waits for the device (ratio). A program or
 # two may end in the step before a wait, which is no wait of its own. A judgement.
 OF_A_WAIT = 0.5
+# How far the programs that end may be from those that are handed over for steps to hold their own work (steps): less
+# than one. Where one or more are missing, up to so many steps at an end (steps) lack a wait for the device if they take
+# less than three quarters of what the others take; longer queues are those above.
+EVEN_WITHIN = 0.5
+SHORT_AT_MOST = RUN_UP_FROM_STEPS - 1
 
 
 @record(frozen=True)
@@ -94,6 +100,8 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
         return steps
     level = np.append(0.0, queue.length)
     begin, end = _once_full(level) or _full_at_the_end(level, steps) or (0, _until_last_wait(level))
+    if (begin, end) == (0, len(steps)):
+        begin, end = _without_short_ends(level, steps.wall_ps)
     device = _busiest(devices)
     # Where programs wait, the device works.
     works = _works_in(device, steps, begin, end) if begin else _works_on(device, steps)
@@ -168,6 +176,25 @@ def _until_last_wait(level: Float64) -> int:
     last, steps = int(short[-1]), len(level) - 1
     grows = level[-1] - level[last]
     return last if grows >= max(RUN_UP_FROM_STEPS, GROWS_FROM * (steps - last)) else steps
+
+
+def _without_short_ends(level: Float64, wall: Int64) -> tuple[int, int]:
+    """The rows of the steps without the fewest at the ends that lack a wait: in the others as many programs end.
+
+    A host that reads the loss of the step before does not wait in the first captured step, since the device was done
+    when recording began. And where a wait comes now in the graph cut and now behind it, the last step may have none.
+    """
+    count = len(wall)
+    few = range(min(SHORT_AT_MOST, count - MIN_STEPS) + 1)
+    # Of as many, those at the beginning: there the queue is known to have been empty.
+    for last, first in sorted(((last, first) for last in few for first in few), key=sum):
+        end = count - last
+        if end - first < MIN_STEPS or abs(level[end] - level[first]) > EVEN_WITHIN:
+            continue
+        ends = np.append(wall[:first], wall[end:])
+        if (ends < WHOLE_FROM_SHARE * median(wall[first:end])).all():
+            return first, end
+    return 0, count
 
 
 def _between(steps: Steps, begin: int, end: int) -> Steps:

@@ -55,6 +55,7 @@ class Remedy:
     """What to do about a reason that has one of these `words` in it.
 
     `of_tpu`: only a TPU, or its compiler, decides it. `by_torch` is what to do where PyTorch's own profiler captures.
+    What several remedies of one command advise is joined, so each sentence of `advice` names its subject.
     """
 
     words: tuple[str, ...]
@@ -66,7 +67,7 @@ class Remedy:
 
 _SAMPLES = ("samples of the training thread", "neither events nor samples")
 # For a capture that has samples, or meant to.
-MORE_SAMPLES = Remedy(_SAMPLES, _MANY, "It samples more steps.")
+MORE_SAMPLES = Remedy(_SAMPLES, _MANY, "The longer capture samples more steps.")
 
 # The first that fits counts.
 REMEDIES: tuple[Remedy, ...] = (
@@ -74,7 +75,7 @@ REMEDIES: tuple[Remedy, ...] = (
     Remedy(
         ("no training thread with known events", "host events and fewer than two steps"),
         _CAPTURE,
-        "It records the host's events.",
+        "The capture records the host's events.",
     ),
     Remedy(
         ("mark them with tpuprof.step", "the trace has no steps"),
@@ -88,12 +89,16 @@ REMEDIES: tuple[Remedy, ...] = (
         "Mark steps with `with tpuprof.step(i):` first: whole steps are then recorded, however long they take.",
         by_torch=_BY_TORCH_MORE,
     ),
-    Remedy(("did not look for debugging tools",), _CAPTURE, "It looks for them."),
-    Remedy(("no device activity", "no device ops"), _CAPTURE, "Run it on the machine that holds the TPU."),
+    Remedy(("did not look for debugging tools",), _CAPTURE, "The capture looks for debugging tools."),
+    Remedy(
+        ("no device activity", "no device ops"),
+        _CAPTURE,
+        "Run the capture on the machine that holds the TPU.",
+    ),
     Remedy(
         _SAMPLES,
         _CAPTURE,
-        "It samples the training thread's stack, which tells tracing from other Python.",
+        "The capture samples the training thread's stack, which tells tracing from other Python.",
     ),
     Remedy(
         (
@@ -104,7 +109,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "the sampler looked once",
         ),
         _MORE,
-        "It captures more steps.",
+        "The longer capture has more steps.",
         by_torch=_BY_TORCH_MORE,
     ),
     Remedy(
@@ -117,9 +122,13 @@ REMEDIES: tuple[Remedy, ...] = (
             "waited for a CPU",
         ),
         _CAPTURE,
-        "It keeps the program's counters and the run's settings beside the profile.",
+        "The capture keeps the program's counters and the run's settings beside the profile.",
     ),
-    Remedy(("run.json does not say",), _CAPTURE, "This version keeps the run's settings beside the profile."),
+    Remedy(
+        ("run.json does not say",),
+        _CAPTURE,
+        "This version of tpuprof keeps the run's settings beside the profile.",
+    ),
     Remedy(
         (
             "runtime's allocator",
@@ -128,7 +137,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "embeds no HLO program",
         ),
         _CAPTURE,
-        "A TPU records this, and a CPU does not.",
+        "Run the capture on a TPU: its trace has the allocator's events and the programs.",
         of_tpu=True,
     ),
     Remedy(
@@ -142,7 +151,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "copies of tensors on the host",
         ),
         _PREFLIGHT,
-        "It compiles the program for a TPU, without one, and says what it takes there.",
+        "Preflight compiles the program for a TPU, without one, and says what the program takes there.",
         of_tpu=True,
     ),
     Remedy(
@@ -158,7 +167,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "what its fusions do",
         ),
         _CAPTURE,
-        "Run it on a TPU, without `--no-hlo-debug`.",
+        "Run the capture on a TPU, without `--no-hlo-debug`.",
         of_tpu=True,
     ),
     Remedy((DEVICE_IS_BEHIND,), _MANY, "A longer capture shows the device catch up, or fall behind."),
@@ -168,7 +177,7 @@ REMEDIES: tuple[Remedy, ...] = (
     Remedy(
         (REPLAY_DISAGREES,),
         _PROVE,
-        "It runs the program before and after the fix in turn and compares the times.",
+        "`tpuprof prove` runs the program before and after the fix in turn and compares the times.",
     ),
 )
 
@@ -236,7 +245,7 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         reason = (
             "Host and device take turns and need about as long: which one holds the step back is undecided."
         )
-        yield reason, decides, Remedy((), _MANY, "Run it on a machine that does nothing else.")
+        yield reason, decides, Remedy((), _MANY, "Run the capture on a machine that does nothing else.")
     elif bound.word == "undecided":
         reason = "Nothing in the trace distinguishes tracing from other Python."
         yield reason, decides, remedy_of("neither events nor samples")
@@ -255,7 +264,7 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         yield (
             "It is unknown whether compiles come again.",
             decides,
-            Remedy((), _MANY, "It captures more steps."),
+            Remedy((), _MANY, "The longer capture has more steps."),
         )
 
 
@@ -269,7 +278,7 @@ def _of_figures(report: Report) -> Iterator[_Unknown]:
     # Programs of JAX have source lines anyway, and those of TorchTPU have them in a log.
     if unplaced and report.environment.get("framework") == TORCH_XLA and not _has_lines(report):
         reason = "Ops of graphs that were compiled in captured steps have no source line."
-        yield reason, ["source lines"], Remedy((), _LINES, "It slows the tracing of those graphs.")
+        yield reason, ["source lines"], Remedy((), _LINES, "Source lines slow the tracing of those graphs.")
 
 
 def _has_lines(report: Report) -> bool:
@@ -283,7 +292,7 @@ def _of_findings(report: Report) -> Iterator[_Unknown]:
             yield _sentence(each.reason), [each.rule], remedy_of(each.reason)
         elif each.status == "failed" and each.reason.endswith(UNSEEN_CAUSE):
             reason = f"{each.title}. What changed is unknown: the captured steps hold no such compile."
-            yield reason, [each.rule], Remedy((), _MANY, "It captures more steps.")
+            yield reason, [each.rule], Remedy((), _MANY, "The longer capture has more steps.")
 
 
 def _disagrees(finding: Finding) -> bool:
