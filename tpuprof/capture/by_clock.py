@@ -78,7 +78,7 @@ class ByClock:
         return self._recorder.compiles()
 
     def compiling(self) -> bool:
-        """Whether a compile is under way, as far as the framework tells."""
+        """Whether a program is being made, as far as the framework tells."""
         if STATE.framework is None:
             return self._recorder.compiles_under_way()
         return bool(STATE.framework.compiling())

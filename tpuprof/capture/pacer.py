@@ -66,7 +66,7 @@ class Paced(Protocol):
         """Programs compiled since the process began."""
 
     def compiling(self) -> bool:
-        """Whether a compile is under way."""
+        """Whether a program is being made: compiled, or traced for its first compile."""
 
     def marked(self) -> bool:
         """Whether a step was seen, so that nothing needs to be paced."""
@@ -279,7 +279,7 @@ class Pacer:
             self._judges = False
 
     def _judged(self, before: int) -> bool:
-        # One that is under way may well be the step's: what was recorded came before training then.
+        # A program that is being made may well be the step's: what was recorded came before training then.
         under_way = self._paced.compiling()
         whole = self._paced.end()
         now = self._clock()

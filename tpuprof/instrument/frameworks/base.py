@@ -67,7 +67,7 @@ class Framework:
         return 0
 
     def compiling(self) -> bool:
-        """Whether a compile is under way, as far as the framework tells."""
+        """Whether a program is being made, as far as the framework tells."""
         return False
 
     def settled(self) -> bool:

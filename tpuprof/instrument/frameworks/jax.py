@@ -18,15 +18,15 @@ from tpuprof.instrument.frameworks.base import (
 )
 from tpuprof.instrument.frameworks.jax_explains import Explanations
 from tpuprof.instrument.frameworks.kept_programs import KeptPrograms
+from tpuprof.instrument.frameworks.under_way import COMPILED as _COMPILED
+from tpuprof.instrument.frameworks.under_way import LOWERED as _LOWERED
+from tpuprof.instrument.frameworks.under_way import UnderWay
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.stack_text import safe
 from tpuprof.instrument.state import STATE, note_failure
 from tpuprof.own_events import COMPILED
 
-_COMPILED = "/jax/core/compile/backend_compile_duration"
-# Comes right before a compile begins, which itself is heard of when it has ended.
-_LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 # An event right after a compile: which Python frames led to it.
 _BRIDGE = "jax._src.xla_bridge"
 # The persistent compilation cache: a duration where it answered, an event where it did not.
@@ -45,7 +45,9 @@ class Jax(Framework):
 
     def __init__(self) -> None:
         super().__init__()
+        # Programs lowered since the last compile: where JAX does not tell that a compile begins, it begins then.
         self._count = self._lowered = 0
+        self._under_way = UnderWay()
         # Answers of the persistent cache, by torch_xla's names for them.
         self._cache = dict.fromkeys((CACHE_HITS, CACHE_LOADS, CACHE_MISSES), 0)
         self._found: deque[tuple[int, float, list[str]]] = deque(maxlen=MAX_FOUND)
@@ -89,8 +91,8 @@ class Jax(Framework):
         return self._count
 
     def compiling(self) -> bool:
-        """Whether a program was lowered whose compile has not ended."""
-        return self._lowered > 0
+        """Whether a program is traced for the first time, lowered or compiled."""
+        return self._under_way.now() if self._under_way.heard else self._lowered > 0
 
     def cache_path(self) -> str:
         """Folder of the persistent compilation cache, empty where none is on."""
@@ -132,10 +134,17 @@ class Jax(Framework):
                 self._listening = False
 
     def _listeners(self) -> dict[str, Callable[..., None]]:
-        return {_DURATION: self._heard, "event": self._missed}
+        return {_DURATION: self._heard, "event": self._missed, "scalar": self._begun}
+
+    def _begun(self, event: str, _time: float, **facts: Any) -> None:
+        try:
+            self._under_way.begun(event, str(facts.get("fun_name", "")))
+        except Exception as error:  # JAX would hand it to the program
+            note_failure("listening to compiles", error)
 
     def _heard(self, event: str, seconds: float, **_facts: Any) -> None:
         try:
+            self._under_way.ended(event)
             self._note(event, seconds)
         except Exception as error:  # JAX would hand it to the program
             note_failure("listening to compiles", error)
