@@ -67,6 +67,25 @@ def test_a_trace_without_any_op_stays_as_it_is(analyze):
     assert "the trace shows no op that computes" in report.verdict.sentence
 
 
+def test_a_host_without_ops_is_not_the_one_whose_replay_prices_a_fix(analyze):
+    """Without communication that host's steps take as long: "a replay without it gains only 0 ms"."""
+
+    def host(ops):
+        trace = TraceBuilder()
+        for step in range(STEPS):
+            trace.host().line("python").event("train", step * LENGTH, LENGTH, _r=1, step_num=step)
+            trace.tpu(0).line("XLA Modules").event("jit_f(1)", step * LENGTH, 900)
+            for words, begin, duration in ops:
+                trace.tpu(0).line("XLA Ops").event(**words, start=step * LENGTH + begin, duration=duration)
+        return trace
+
+    ops = [(op("fusion.1"), 0, 500), (op("all-reduce.1", "all-reduce"), 500, 400)]
+    report = analyze(host([]), host(ops))
+    found = next(each for each in report.findings if each.rule == "exposed-collectives")
+    assert found.status == "failed"
+    assert found.savings.high == pytest.approx(0.2, rel=0.1)
+
+
 def test_time_in_programs_without_ops_is_said_beside_copies(analyze):
     trace = TraceBuilder()
     for step in range(STEPS):

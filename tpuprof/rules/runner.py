@@ -58,7 +58,8 @@ def run_rules(
         found = [(rule, of_the_capture(each)) for rule, each in found]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
-    named = with_hosts(found, [host.name for host in signals.hosts])
+    in_means = sum(len(host.steps) > 0 for host in signals.hosts)
+    named = with_hosts(found, [host.name for host in signals.hosts], in_means)
     broad = {rule.id for rule, _ in found if rule.broad}
     narrows = {rule.id: rule.narrows for rule, _ in found}
     return _causes_first(_with_shared(named, prices, pricing), broad, narrows)
