@@ -42,7 +42,8 @@ def _outermost(events: OpEvents) -> Int64:
     """Ops that are not inside of another one, in time order. Where rounding lets two overlap, neither is."""
     order = np.lexsort((-events.end, events.start))
     reach = np.maximum.accumulate(events.end[order])
-    return order[np.append(True, events.end[order][1:] > reach[:-1])]
+    found: Int64 = order[np.append(True, events.end[order][1:] > reach[:-1])]
+    return found
 
 
 def _first(label: Int64, start: Int64, end: Int64) -> int:
