@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.model.device.recorded_ops import ALL_FROM_SHARE, WITHOUT_OPS_TO_SHARE
+from tpuprof.model.run import NO_OPS
 
 STEPS, LENGTH, OPS = 20, 1000, 10
 
@@ -84,6 +85,7 @@ def test_a_host_without_ops_is_not_the_one_whose_replay_prices_a_fix(analyze):
     found = next(each for each in report.findings if each.rule == "exposed-collectives")
     assert found.status == "failed"
     assert found.savings.high == pytest.approx(0.2, rel=0.1)
+    assert f"host0: {NO_OPS}" in report.warnings
 
 
 def test_time_in_programs_without_ops_is_said_beside_copies(analyze):
