@@ -29,10 +29,11 @@ HOST_OTHER = "host_other"
 UNKNOWN = "unknown"
 USER_PREFIX = "user:"
 HOST_PREFIX = "host:"
-# What the host does in `dispatch`, what its other threads do, what is said of `unknown`, and what the host does where a
-# framework calls ops on a GPU.
+# What the host does in `dispatch`, what its other threads do, what is said of `undecided` and of `unknown`, and what
+# the host does where a framework calls ops on a GPU.
 HANDS_OVER = "hands over programs already built"
 ELSEWHERE = "another thread hands programs over"
+NOT_TOLD = "nothing in the trace tells these two apart."
 NOT_NAMED = "while the host does something the trace does not name"
 CALLS_OPS = "calls ops and launches their kernels one by one"
 # Python's garbage collections, checkpoints, and what tpuprof does at a step's end: annotations that it makes.
@@ -379,8 +380,7 @@ WORDS: dict[str, Word] = {
         ),
         Word(
             "undecided",
-            "Undecided: the device idles for {of_step} while the host traces or runs other Python; nothing in the "
-            "trace tells these two apart.",
+            f"Undecided: the device idles for {{of_step}} while the host traces or runs other Python; {NOT_TOLD}",
             "tracing",
             HOST_OTHER,
             "device idle while the host traces or runs other Python",

@@ -84,6 +84,17 @@ def test_a_device_that_lacks_no_step_gives_the_steps(analyze):
     assert analyze(trace).steps.count == COUNT
 
 
+def test_so_it_is_beside_a_device_of_which_nothing_says_what_it_lacks(analyze):
+    """Its programs are not in the trace, so that a step of it that is twice as long may be one."""
+    trace = with_a_hole(lambda _: "step", lacks=(4,))
+    for number in set(range(COUNT)) - {2, 6}:
+        trace.tpu(1).line("Steps").event("step", number * LENGTH, 900)
+        trace.tpu(1).line("XLA Ops").event(**op("fusion.1"), start=number * LENGTH, duration=800)
+    report = analyze(trace)
+    assert report.steps.count == COUNT - 1
+    assert max(row.wall_ms for row in report.steps.per_step) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("every", [1, 10])
 def test_names_of_steps_that_jump_are_no_holes(analyze, every):
     """Each tenth number is what the program calls a step, and no time passes where a number is left out."""

@@ -27,13 +27,22 @@ def test_what_was_seen_on_one_host_is_not_called_a_mean():
         "",
         evidence=[Evidence("free", 1.0, "bytes", host="host1")],
     )
-    named = with_hosts([(find_rule("memory-growth"), found)], ["host0", "host1"])
+    named = with_hosts([(find_rule("memory-growth"), found)], ["host0", "host1"], 2)
     assert [each.title for each in named] == ["Memory grows (one of 2 hosts, seen on host1)"]
+
+
+def test_a_mean_is_of_the_hosts_whose_steps_count_and_of_findings_with_figures():
+    """ "The capture is not whole (mean of 4 hosts)" was said of a host without its device's plane."""
+    late = Finding("exposed-collectives", "collective", FAILED, "It waits", "", severity=0.3)
+    lost = Finding("truncated-trace", "run", FAILED, "The capture is not whole", "")
+    rules = [find_rule("exposed-collectives"), find_rule("truncated-trace")]
+    named = with_hosts(list(zip(rules, [late, lost], strict=True)), ["h0", "h1", "h2", "h3"], 3)
+    assert [each.title for each in named] == ["It waits (mean of 3 hosts)", "The capture is not whole"]
 
 
 def test_a_host_whose_name_begins_like_anothers_is_told_apart():
     found = Finding("memory-growth", "memory", FAILED, "host12 is late", "")
-    named = with_hosts([(find_rule("memory-growth"), found)], ["host1", "host2"])
+    named = with_hosts([(find_rule("memory-growth"), found)], ["host1", "host2"], 2)
     assert named[0].title == "host12 is late (one of 2 hosts)"
 
 

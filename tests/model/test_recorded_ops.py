@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.model.device.recorded_ops import ALL_FROM_SHARE, WITHOUT_OPS_TO_SHARE
+from tpuprof.model.run import NO_OPS
 
 STEPS, LENGTH, OPS = 20, 1000, 10
 
@@ -64,7 +65,27 @@ def test_a_device_that_lacks_ops_is_left_out_where_others_have_them(analyze, row
 def test_a_trace_without_any_op_stays_as_it_is(analyze):
     report = analyze(trace_of(range(-1, 0)))
     assert report.steps.count == STEPS
-    assert "the trace shows no op that computes" in report.verdict.sentence
+    assert report.verdict.sentence.endswith("Whether it computes there or waits is unknown.")
+
+
+def test_a_host_without_ops_is_not_the_one_whose_replay_prices_a_fix(analyze):
+    """Without communication that host's steps take as long: "a replay without it gains only 0 ms"."""
+
+    def host(ops):
+        trace = TraceBuilder()
+        for step in range(STEPS):
+            trace.host().line("python").event("train", step * LENGTH, LENGTH, _r=1, step_num=step)
+            trace.tpu(0).line("XLA Modules").event("jit_f(1)", step * LENGTH, 900)
+            for words, begin, duration in ops:
+                trace.tpu(0).line("XLA Ops").event(**words, start=step * LENGTH + begin, duration=duration)
+        return trace
+
+    ops = [(op("fusion.1"), 0, 500), (op("all-reduce.1", "all-reduce"), 500, 400)]
+    report = analyze(host([]), host(ops))
+    found = next(each for each in report.findings if each.rule == "exposed-collectives")
+    assert found.status == "failed"
+    assert found.savings.high == pytest.approx(0.2, rel=0.1)
+    assert f"host0: {NO_OPS}" in report.warnings
 
 
 def test_time_in_programs_without_ops_is_said_beside_copies(analyze):

@@ -49,6 +49,16 @@ def test_ops_that_change_places_are_no_other_program(read):
     assert len(read(trace_of(("f", 3), swapped=(2, 3, 7))).steps) == STEPS - 1
 
 
+def test_ops_that_overlap_by_rounding_are_not_inside_one_another(read):
+    """Of 20 steps two were left, of ten programs each."""
+    trace = TraceBuilder()
+    for number in range(STEPS):
+        early = 0.000001 * (number % 3 == 0)
+        trace.tpu(0).line("XLA Ops").event(**op("fusion.1"), start=number * LENGTH, duration=500)
+        trace.tpu(0).line("XLA Ops").event(**op("copy.1"), start=number * LENGTH + 500 - early, duration=400)
+    assert len(read(trace).steps) == STEPS
+
+
 @pytest.mark.parametrize("numbered", [True, False])
 def test_a_step_of_several_programs_is_one(read, numbered):
     steps = read(trace_of(("f", 3), ("f", 3), ("update", 2), numbered=numbered)).steps

@@ -211,7 +211,7 @@ def _analyzed(
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
     fields = {
         "notes": [*seen.notes, *of_unknown_count(devices, virtual_devices), *tracer_note(driver, words)],
-        "blind": seen.blind,
+        "blind": seen.blind or (bool(host.devices) and not devices),
         "devices_left_out": seen.left_out,
         "device_planes": len(host.devices) or len(host.gpus),
         **_of_devices(devices, steps, protos, parameter_names),

@@ -35,6 +35,8 @@ from tpuprof.run_folder import RUN_INFO, RUN_SCHEMA, TORCH_TRACE
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+# What is said of a host of which the trace has no op.
+NO_OPS = "the trace has programs of its devices and no op: what they do in them is unknown"
 # What `read_host_run` takes, except for the reader.
 _Job = tuple[str, Path, int | None, tuple[str, ...], History]
 
@@ -75,6 +77,7 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
     ]
     hosts, unread_hosts = _read_all(jobs, executor, read)
     _leave_hosts_out(hosts)
+    _note_missing_ops(hosts)
     preflight, unread = read_preflight(found.run_folder, info)
     left_out = [f"{name}: this host is left out. {why}" for name, why in unread_hosts.items()]
     warnings = limited(
@@ -168,6 +171,18 @@ def _leave_hosts_out(hosts: list[HostRun]) -> None:
         if not in_the_means(host.steps, host.devices, hosts):
             host.steps = no_steps()
             host.breakdown = attribute(host.steps, host.devices, host.activity)
+
+
+def _note_missing_ops(hosts: list[HostRun]) -> None:
+    """Say of a host that its trace has programs of its devices and no op, where that of another one has ops."""
+    shown = {host.name: any(len(each.op_events.op) for each in host.devices) for host in hosts}
+    for host in hosts:
+        if (
+            any(shown.values())
+            and not shown[host.name]
+            and any(len(each.programs.start) for each in host.devices)
+        ):
+            host.warnings.append(NO_OPS)
 
 
 def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:

@@ -27,6 +27,9 @@ UNSEEN_READS = (
 )
 # What is said of time in which programs run on the device, and none of the ops that compute or move data.
 NO_OP = "and the trace shows no op that computes or moves data"
+# What is added where that is nearly all of the device's time, and from which share of it on: the trace has no ops then.
+NO_OP_AT_ALL = " Whether it computes there or waits is unknown."
+NO_OPS_FROM_SHARE = 0.9
 IN_NO_OP = f" For {{time}} it is inside a program, {NO_OP}."
 # The sentence where reads find work unfinished for nearly all of the step.
 UNFINISHED = (
@@ -215,7 +218,8 @@ def _without_ops(load: StepTimes) -> str:
     ms = load.parts.get(parts.OTHER_DEVICE, 0.0)
     if ms < NAMED_FROM_SHARE * load.wall:
         return ""
-    return IN_NO_OP.format(time=f"{format_share(ms / load.wall)} ({format_ms(ms)})")
+    text = IN_NO_OP.format(time=f"{format_share(ms / load.wall)} ({format_ms(ms)})")
+    return text + NO_OP_AT_ALL if ms >= NO_OPS_FROM_SHARE * load.busy else text
 
 
 def _busy_sentence(load: StepTimes, share: str, wall: str, over: str, few: str) -> str:

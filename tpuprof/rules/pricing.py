@@ -239,8 +239,10 @@ def _of_compiles(change: Change) -> bool:
 
 
 def _slowest(all_hosts: list[HostRun]) -> HostRun | None:
-    """The host whose steps take longest, None where no host has any."""
+    """The host whose steps take longest, None where no host has any; where some have ops of devices, of those."""
     hosts = [host for host in all_hosts if len(host.steps)]
+    if len(hosts) > 1:
+        hosts = [host for host in hosts if any(len(each.op_events.op) for each in host.devices)] or hosts
     return max(hosts, key=lambda each: float(each.steps.wall_ps.mean()), default=None)
 
 

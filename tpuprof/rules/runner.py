@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from tpuprof import parts as part
 from tpuprof.report.labels import DEVICE_IS_BEHIND, HELD_UP_ELSEWHERE, NEVER_RESTS
 from tpuprof.report.labels import of_the_capture as words_of_the_capture
 from tpuprof.report.schema import Finding, Fix, Savings
@@ -13,7 +14,7 @@ from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABL
 from tpuprof.rules.host_names import with_hosts
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded, doubted
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
-from tpuprof.rules.shared.few_steps import of_few_steps
+from tpuprof.rules.shared.few_steps import of_few_steps, of_the_mean, uneven
 from tpuprof.rules.shared.timeline_evidence import Places
 from tpuprof.rules.shared_savings import shared_savings
 from tpuprof.rules.thresholds import (
@@ -35,6 +36,8 @@ TPU_CATEGORIES = frozenset({"collective", "compute", "memory", "offload"})
 ONLY_TPU = "the rule knows TPUs only, and this run is of GPUs"
 # Rules about what the host does, which costs time only while the device waits for it.
 HOST_CATEGORIES = frozenset({"tracing", "host", "input"})
+# Rules about what the device waits for itself.
+WAITS_OF = {"collective": part.COLLECTIVE, "offload": part.OFFLOAD}
 # Rules about the run as a whole: they say when time is lost, and others at what.
 RUN_CATEGORY = "run"
 # Why a price is a wide range: two estimates of it disagree.
@@ -56,9 +59,12 @@ def run_rules(
     found = [(rule, _finding(rule, outcome, pricing, places, framework)) for rule, outcome in outcomes]
     if signals.step_source.whole_capture:
         found = [(rule, of_the_capture(each)) for rule, each in found]
+    if uneven(signals):
+        found = [(rule, replace(each, title=of_the_mean(each.title))) for rule, each in found]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
-    named = with_hosts(found, [host.name for host in signals.hosts])
+    in_means = sum(len(host.steps) > 0 for host in signals.hosts)
+    named = with_hosts(found, [host.name for host in signals.hosts], in_means)
     broad = {rule.id for rule, _ in found if rule.broad}
     narrows = {rule.id: rule.narrows for rule, _ in found}
     return _causes_first(_with_shared(named, prices, pricing), broad, narrows)
@@ -135,11 +141,12 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
 
 
 def _said(rule: Rule, outcome: Outcome, signals: Signals) -> Outcome:
-    """The outcome of a rule about the host's work, in words that are true where few steps hold the cost."""
-    if rule.category not in HOST_CATEGORIES:
+    """The outcome of a rule about the host's work, or waits, in words that are true where few steps hold the cost."""
+    waits = WAITS_OF.get(rule.category, "")
+    if rule.category not in HOST_CATEGORIES and not waits:
         return outcome
     # Queues hide late batches in most steps, and rules of the input look whether a loader is slow.
-    return of_few_steps(outcome, signals, comes_back=rule.category == "input")
+    return of_few_steps(outcome, signals, comes_back=rule.category == "input", waits=waits)
 
 
 def _not_asked(rule: Rule, signals: Signals) -> Outcome | None:

@@ -19,6 +19,7 @@ from tpuprof.parts import (
     HOST_TO_DEVICE,
     INPUT_WAIT,
     NOT_NAMED,
+    NOT_TOLD,
     TRACING,
     UNKNOWN,
     USER_PREFIX,
@@ -127,15 +128,15 @@ def _handing_over(run: Run) -> str:
 def with_event(text: str, load: StepTimes, run: Run) -> str:
     """A sentence with the event that most of the idle time without a known cause is inside, where that is much."""
     found = [host.unnamed for host in run.hosts if host.unnamed is not None]
-    if not load.seen or not found or load.parts.get(UNKNOWN, 0.0) < NAMED_FROM_SHARE * load.wall:
+    unexplained = load.parts.get(UNKNOWN, 0.0) + load.parts.get(HOST_OTHER, 0.0)
+    if not load.seen or not found or unexplained < NAMED_FROM_SHARE * load.wall:
         return text
     most = max(found, key=lambda each: each.total_ps)
     name = most.event.removeprefix("$")[:LONGEST_NAME]
-    return text.replace(
-        f" {NOT_NAMED}.",
-        f", {format_share(most.event_ps / most.total_ps)} of which is inside {name!r} on the training thread, an event "
-        "that tpuprof does not know.",
-    )
+    share = format_share(most.event_ps / most.total_ps)
+    where = f"is inside {name!r} on the training thread, an event that tpuprof does not know."
+    text = text.replace(f" {NOT_NAMED}.", f", {share} of which {where}")
+    return text.replace(NOT_TOLD, f"{NOT_TOLD} {share} of that time {where}")
 
 
 def _most_handing_over(run: Run) -> HandingOver | None:

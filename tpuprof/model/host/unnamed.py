@@ -16,6 +16,8 @@ from tpuprof.records import record
 MOST_FROM_SHARE = 0.5
 # Share of all step time from which an event is around the steps and says nothing of what is in them.
 AROUND_FROM_SHARE = 0.9
+# Activities of which nothing says what the host does: where it traces lazy tensors, that may be tracing.
+UNEXPLAINED = (Activity.UNKNOWN, Activity.HOST_OTHER)
 
 
 @record(frozen=True)
@@ -33,7 +35,7 @@ def unnamed_time(
     """The innermost event of the training thread that holds most of such time; None where there is none."""
     if driver is None or not devices or not len(steps):
         return None
-    known = [spans for each, spans in activity.by_activity.items() if each is not Activity.UNKNOWN]
+    known = [spans for each, spans in activity.by_activity.items() if each not in UNEXPLAINED]
     known += [activity.dispatching, activity.compiling, *(device.busy for device in devices)]
     inside = union(steps.start, steps.end)
     spans = subtract(inside, merge(*known, EMPTY))

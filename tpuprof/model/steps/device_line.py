@@ -58,7 +58,8 @@ def device_line_steps(devices: list[DeviceActivity]) -> Steps | None:
     lines = over_the_capture(lines, [Times(each.covered, len(each.start)) for each in lines])
     longest = max(lines, key=lambda each: each.length)
     same = longest.length <= shortest.length * SAME_STEPS
-    chosen = min(lines, key=lambda each: int(each.lack.sum())) if same else longest
+    # What a device lacks is not always known: of the same steps, that with most of them lacks fewest.
+    chosen = max(lines, key=lambda each: len(each.start)) if same else longest
     note = "" if same else _differ(longest, shortest)
     number = np.arange(len(chosen.start)) + np.cumsum(chosen.lack) - chosen.lack
     steps = tiled(StepSource.DEVICE, HIGH, number, chosen.start, chosen.end, note)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.activity import DeviceActivity, OpEvents
 from tpuprof.model.host.recorded import ALL, Recorded
-from tpuprof.model.intervals import Int64, nesting
+from tpuprof.model.intervals import Int64
 from tpuprof.model.steps.programs import steps_of_runs
 from tpuprof.model.steps.repetition import MIN_REPEATS
 from tpuprof.model.steps.table import Steps, StepSource
@@ -27,8 +27,7 @@ def op_steps(devices: list[DeviceActivity], recorded: Recorded = ALL) -> Steps |
     if not chosen:
         return None
     events = chosen[0].op_events
-    rows = np.flatnonzero(nesting(events.start, events.end) < 0)
-    rows = rows[np.argsort(events.start[rows], kind="stable")]
+    rows = _outermost(events)
     start, end = events.start[rows], events.end[rows]
     rows = rows[_first(events.op[rows], start, end) :]
     program = chosen[0].ops.program_id
@@ -37,6 +36,14 @@ def op_steps(devices: list[DeviceActivity], recorded: Recorded = ALL) -> Steps |
         return None
     ends = np.maximum.reduceat(events.end[rows], first)
     return steps_of_runs(label, events.start[rows[first]], ends, recorded, StepSource.OPS)
+
+
+def _outermost(events: OpEvents) -> Int64:
+    """Ops that are not inside of another one, in time order. Where rounding lets two overlap, neither is."""
+    order = np.lexsort((-events.end, events.start))
+    reach = np.maximum.accumulate(events.end[order])
+    found: Int64 = order[np.append(True, events.end[order][1:] > reach[:-1])]
+    return found
 
 
 def _first(label: Int64, start: Int64, end: Int64) -> int:
