@@ -267,6 +267,16 @@ def test_a_step_at_an_end_that_lacks_its_wait_is_left_out(tmp_path, hosts, works
         assert report.run_summary.mean_step_ms == pytest.approx(10, rel=0.02)
 
 
+def test_short_steps_whose_programs_are_done_before_the_capture_stay(tmp_path):
+    """More programs end than are handed over: a small one before the capture ends in the first step, which is short."""
+    trace = calls_of_steps([5] + [10] * 7, [4] + [8] * 7)
+    device = trace.host().line("tf_XLAPjRtCpuClient/2")
+    device.event("ThunkExecutor::Execute (wait for completion)", 0, 30)
+    device.event("dot.1", 0, 30, hlo_op="dot.1", hlo_module="g", program_id=1)
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    assert (report.steps.count, report.phases) == (8, [])
+
+
 def test_small_calls_in_some_steps_do_not_lengthen_the_queue(tmp_path):
     """Every fifth step calls something whose program leaves no event."""
     trace = calls_of_steps([10] * 60, 9)

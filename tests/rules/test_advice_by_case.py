@@ -165,7 +165,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
             "program",
             "read",
         },
-        "input-starved": {"again", "batches", "workers"},
+        "input-starved": {"again", "batches", "workers", "restarts"},
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "ask", "other"},
         "recompiles-shape": {"grows", "batch", "weights"},
@@ -209,7 +209,10 @@ def test_what_makes_steps_uneven_decides_the_advice(cause, said, not_said):
     assert not_said not in found.fix.text
 
 
-@pytest.mark.parametrize(("diagnosis", "case"), [("slow_workers", "workers"), ("no_prefetch", "batches")])
+@pytest.mark.parametrize(
+    ("diagnosis", "case"),
+    [("slow_workers", "workers"), ("restarted_workers", "restarts"), ("no_prefetch", "batches")],
+)
 def test_who_makes_the_batches_decides_the_advice(diagnosis, case):
     row = InputRow("host0", "none", 1.0, None, 30.0, 30.0, 0.0, diagnosis)
     signals = given(steps=steps(input_wait=30.0), report={"input": [row]}, stacks_if_sampled=[])

@@ -67,6 +67,22 @@ def test_at_least_what_the_longest_line_compiled_is_folded(tmp_path):
     assert (savings.start_low_s, savings.start_high_s) == pytest.approx((0.6 * 0.9 * 30, 0.9 * 0.9 * 40))
 
 
+def test_what_compiles_after_the_capture_did_not_hold_up_the_start(tmp_path):
+    """Training that never is steady is noted to its end: 46 of 50 compiles "before the captured steps" came after."""
+    compiled = [{"graphs": 1, "seconds": SLOW_COMPILE_FROM_SECONDS / 2 - 1, "frames": ["train (a.py:1)"]}]
+    (tmp_path / "tpuprof").mkdir()
+    for rank, captured in enumerate(([1], [1, 2])):
+        rows = [{"step": each, "captured": each in captured, "compiles": compiled} for each in range(5)]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / "tpuprof" / telemetry_name("host0", rank)).write_text(text)
+    records = step_records(tmp_path, "host0")
+    assert [each.step for each in records if each.before] == [0, 0]
+    assert [each.step for each in records if each.after] == [2, 3, 4, 3, 4]
+    signals = given(**{**started(SLOW_COMPILE_FROM_SECONDS), "records": records})
+    assert signals.startup_compiles == 2
+    assert outcome_of(find_rule("slow-compile"), signals).status == "passed"
+
+
 @pytest.mark.parametrize(("framework", "kept"), [("jax", 30.0), ("torch_tpu", 30.0 + 20 * 0.9)])
 def test_jax_keeps_no_program_that_compiled_in_less_than_a_second(tmp_path, framework, kept):
     compiles = noted(tmp_path, (30.0, "train (a.py:1)"), *[(0.9 * KEPT_FROM_SECONDS, "helper (a.py:2)")] * 20)

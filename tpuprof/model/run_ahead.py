@@ -204,6 +204,8 @@ def _without_short_ends(level: Float64, wall: Int64) -> tuple[int, int]:
     when recording began. And where a wait comes now in the graph cut and now behind it, the last step may have none.
     """
     count = len(wall)
+    if level[-1] - level[0] <= EVEN_WITHIN:
+        return 0, count
     few = range(min(SHORT_AT_MOST, count - MIN_STEPS) + 1)
     # Of as many, those at the beginning: there the queue is known to have been empty.
     for last, first in sorted(((last, first) for last in few for first in few), key=sum):

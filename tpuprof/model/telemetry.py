@@ -7,7 +7,7 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,13 @@ class StepRecord:
     short_seconds: float = 0.0
     start_ns: int = 0
     gradients: list[str] = field(default_factory=list)
+    # Whether its process noted it after the captured steps: training was not steady, and might be captured again.
+    after: bool = False
+
+    @property
+    def before(self) -> bool:
+        """Whether it is of the time before the captured steps; of all, where none was captured."""
+        return not self.captured and not self.after
 
     @property
     def graphs(self) -> int:
@@ -87,11 +94,18 @@ def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
     """
     if run_folder is None:
         return []
-    lines: list[str] = []
+    found: list[StepRecord] = []
     for path in telemetry_files(run_folder, host):
         with contextlib.suppress(OSError):
-            lines += read_text(path).splitlines()
-    return [record for line in lines if (record := _record_of(line)) is not None]
+            lines = read_text(path).splitlines()
+            found += _in_time([each for line in lines if (each := _record_of(line)) is not None])
+    return found
+
+
+def _in_time(records: list[StepRecord]) -> list[StepRecord]:
+    """One process' records, those behind the last captured one as such."""
+    last = max((row for row, each in enumerate(records) if each.captured), default=len(records))
+    return [*records[: last + 1], *(replace(each, after=True) for each in records[last + 1 :])]
 
 
 def compile_frames(records: list[StepRecord], numbers: Sequence[int] = ()) -> dict[int, list[str]]:
@@ -114,7 +128,7 @@ def compile_seconds_before(records: Sequence[StepRecord]) -> float:
     Compiles on several threads, or in several processes, run side by side, and their times are added up. Notes of one
     start may begin together, so their spans are joined.
     """
-    compiled = [each for each in records if each.compiles and not each.captured]
+    compiled = [each for each in records if each.compiles and each.before]
     total = sum(each.compile_seconds for each in compiled)
     start = np.array([each.start_ns for each in compiled], np.int64)
     spans = union(start, start + np.array([each.wall_ns for each in compiled], np.int64))
@@ -124,7 +138,7 @@ def compile_seconds_before(records: Sequence[StepRecord]) -> float:
 
 def compiles_before(records: Sequence[StepRecord], line: str) -> int:
     """How often a line (its innermost frame) compiled before the captured steps."""
-    return sum(each.lines.get(line, 0) for each in records if not each.captured) if line else 0
+    return sum(each.lines.get(line, 0) for each in records if each.before) if line else 0
 
 
 def fallback_counts(records: list[StepRecord]) -> dict[str, int]:

@@ -33,6 +33,7 @@ _DIAGNOSES = {
     "ok": "keeps up",
     "no_prefetch": "no prefetch: training makes its own batches",
     "slow_workers": "worker processes make the batches, slower than training uses them",
+    "restarted_workers": "worker processes make the batches, and new ones start in the captured steps",
     "slow_loader": "making a batch takes longer than training on it",
     "shallow_prefetch": "fast enough, but too few batches are made ahead",
 }

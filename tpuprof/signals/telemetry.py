@@ -103,7 +103,7 @@ class TelemetrySignals(SignalsBase):
         """Share of the time of compiles before the captured steps that the line has which compiled longest."""
         lines: dict[str, float] = {}
         for record in self.records:
-            for line, seconds in ({} if record.captured else record.line_seconds).items():
+            for line, seconds in (record.line_seconds if record.before else {}).items():
                 lines[line] = lines.get(line, 0.0) + seconds
         total = sum(lines.values())
         return max(lines.values()) / total if total > 0 else 1.0
@@ -111,20 +111,20 @@ class TelemetrySignals(SignalsBase):
     @signal("s")
     def startup_short_compile_seconds(self) -> float:
         """Of `startup_compile_seconds`, compiles of less than a second each, which JAX's cache does not keep."""
-        short = sum(record.short_seconds for record in self._slowest_start() if not record.captured)
+        short = sum(record.short_seconds for record in self._slowest_start() if record.before)
         return min(short, self.startup_compile_seconds)
 
     @signal("text")
     def startup_compile_source(self) -> str:
         """Line of the program (`file:line`) that called the longest compile before the captured steps; may be empty."""
-        before = [record for record in self.records if not record.captured and record.frames]
+        before = [record for record in self.records if record.before and record.frames]
         longest = max(before, key=lambda each: each.compile_seconds, default=None)
         return source_of(longest.frames[0]) if longest is not None else ""
 
     @signal("steps")
     def startup_compiles(self) -> int:
         """Graphs compiled before the captured steps; of several hosts, by the one that took longest."""
-        return sum(record.compiles for record in self._slowest_start() if not record.captured)
+        return sum(record.compiles for record in self._slowest_start() if record.before)
 
     @signal("ops")
     def fallbacks(self) -> list[FallbackRow]:

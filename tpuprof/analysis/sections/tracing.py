@@ -12,6 +12,11 @@ from tpuprof.units import PS_PER_MS
 
 # What a stack has that waits for worker processes of torch's DataLoader, and what a row then says of prefetching.
 _OF_WORKERS, WORKERS = "_try_get_data", "workers"
+# Functions of its file in which it starts worker processes, and ends them. With `persistent_workers` it does so once.
+_LOADERS, _RESTARTS = "torch/utils/data/dataloader.py:", ("_get_iterator (", "_shutdown_workers (")
+# Share of the waits for input from which these are their cause (share). The wait for the first batch of new workers
+# comes on top, and looks like any other. A judgement: a quarter.
+RESTARTS_FROM_SHARE = 0.25
 
 
 def tracing_section(hosts: list[HostRun]) -> Tracing:
@@ -50,17 +55,27 @@ def input_rows(hosts: list[HostRun], stacks: list[HostStackRow]) -> list[InputRo
     Worker processes are in no trace. Samples of the training thread show that it waits for them.
     """
     rows = [_input_row(host) for host in hosts if host.input is not None and len(host.steps)]
-    workers = any(
-        row.part == part.INPUT_WAIT and any(_OF_WORKERS in frame for frame in row.frames) for row in stacks
-    )
-    if not workers:
+    waits = [row for row in stacks if row.part == part.INPUT_WAIT]
+    if not any(_OF_WORKERS in frame for row in waits for frame in row.frames):
         return rows
+    diagnosis = "restarted_workers" if _restart(waits) else "slow_workers"
     return [
-        replace(row, prefetch=WORKERS, batch_ms=None, diagnosis="slow_workers")
+        replace(row, prefetch=WORKERS, batch_ms=None, diagnosis=diagnosis)
         if row.diagnosis == "no_prefetch"
         else row
         for row in rows
     ]
+
+
+def _restart(waits: list[HostStackRow]) -> bool:
+    """Whether much of what training waits for is that worker processes end, and others start: in each epoch."""
+    whole = sum(row.exposed_ms_per_step for row in waits)
+    restarts = sum(row.exposed_ms_per_step for row in waits if any(map(_restarts, row.frames)))
+    return restarts > 0 and restarts >= RESTARTS_FROM_SHARE * whole
+
+
+def _restarts(frame: str) -> bool:
+    return frame.startswith(_RESTARTS) and _LOADERS in frame
 
 
 def _input_row(host: HostRun) -> InputRow:

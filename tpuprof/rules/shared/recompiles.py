@@ -206,7 +206,7 @@ def _by_line(rows: list[CompileRow]) -> dict[str, list[CompileRow]]:
 def _rates(signals: Signals) -> list[Evidence]:
     """Steps that compile, per 100 steps: before, in and after the capture, as far as each is known."""
     before = [
-        bool(record.compiles) for record in signals.records_if_noted if not record.captured and record.is_step
+        bool(record.compiles) for record in signals.records_if_noted if record.before and record.is_step
     ]
     inside = len({(row.host, row.step) for row in signals.step_compiles})
     captured = len(signals.steps)

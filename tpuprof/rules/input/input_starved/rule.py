@@ -29,6 +29,9 @@ each. Where one worker or thread makes them already, it is too slow: let several
 (num_workers). Else give them less to do: keep what was decoded or tokenized, or leave a transform to the device. Where
 batches come in bursts, raise prefetch_factor.
 
+[restarts] The DataLoader ends its worker processes after each epoch and starts new ones, and training waits for both.
+Keep them: pass `persistent_workers=True`. Where each epoch makes a loader of its own, make it once.
+
 ## How to fix in TorchTPU
 
 [again] Copy what does not change to the device once, before the loop.
@@ -39,6 +42,9 @@ device this was not tried. Where one worker or thread makes them already, it is 
 
 [workers] Worker processes make the batches already, and training waits for them. Where CPUs are free, start more
 (num_workers). Else give them less to do: keep what was decoded or tokenized, or leave a transform to the device.
+
+[restarts] The DataLoader ends its worker processes after each epoch and starts new ones, and training waits for both.
+Keep them: pass `persistent_workers=True`. Where each epoch makes a loader of its own, make it once.
 
 ## How to fix in JAX
 
@@ -54,12 +60,16 @@ slow: let several do so.
 [workers] Worker processes make the batches already, and training waits for them. Where CPUs are free, start more
 (num_workers). Else give them less to do: keep what was decoded or tokenized, or leave a transform to the device.
 
+[restarts] The DataLoader ends its worker processes after each epoch and starts new ones, and training waits for both.
+Keep them: pass `persistent_workers=True`. Where each epoch makes a loader of its own, make it once.
+
 ## Limits and false positives
 
 The price assumes that batches are then always ready. Copies of other data may take as long wherever they are made,
 so the price begins without them; those of an array that `jax.device_put`, `Tensor.to` or `Tensor.xla` copied before
 it counts whole. Of NumPy's arrays 256 numbers tell whether one is still the same. A loader that is too slow even
-when it runs all the time limits the step to its own rate: more workers, or a cheaper transform.
+when it runs all the time limits the step to its own rate: more workers, or a cheaper transform. Where worker processes
+start again, the price has the share of such steps that the capture holds: of long epochs it may hold too many or none.
 
 ## References
 
@@ -83,6 +93,7 @@ from tpuprof.units import format_ms, format_share
 DIAGNOSES = {
     "no_prefetch": "batches are made in the training thread, none ahead",
     "slow_workers": "worker processes make the batches, slower than training uses them",
+    "restarted_workers": "worker processes make the batches, and new ones start in the captured steps",
     "slow_loader": "making a batch takes longer than training on it",
     "shallow_prefetch": "batches are made fast enough, but too few ahead",
     "ok": "batches are made ahead, fast enough",
@@ -91,7 +102,9 @@ DIAGNOSES = {
 # judgement.
 AGAIN_FROM_SHARE = 0.5
 # Diagnoses under which each batch is late, also where a queue hides it in most steps and some wait for all.
-_LASTING = ("no_prefetch", "slow_workers", "slow_loader")
+_LASTING = ("no_prefetch", "slow_workers", "restarted_workers", "slow_loader")
+# The advice for each diagnosis; for others it is on making batches ahead.
+_ADVICE = {"slow_workers": "workers", "restarted_workers": "restarts"}
 # Share of a step in which the training thread waits for a batch, whether or not the device works meanwhile, from which
 # its batches are the pace of training: it does nothing else, so a queue is empty whenever it asks. A judgement.
 PACED_FROM_SHARE = 0.75
@@ -160,7 +173,7 @@ def _cases(waits: dict[str, float], again: float, rows: list[InputRow]) -> froze
     same = waits.get(part.HOST_TO_DEVICE, 0.0) * again
     found = {"again"} if same >= AGAIN_FROM_SHARE * whole else set()
     if same <= (1 - AGAIN_FROM_SHARE) * whole:
-        found.add("workers" if any(row.diagnosis == "slow_workers" for row in rows) else "batches")
+        found |= {_ADVICE[row.diagnosis] for row in rows if row.diagnosis in _ADVICE} or {"batches"}
     return frozenset(found)
 
 
