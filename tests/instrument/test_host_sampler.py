@@ -97,7 +97,7 @@ def test_the_stack_of_a_thread_and_the_cpu_time_of_all():
     thread.start()
     begun.wait()
     names = [code.co_name for code, _ in places_of_thread(thread.ident)]
-    cpu = host_sampler._cpu_of_threads()
+    cpu = host_sampler.cpu_of_threads()
     end.set()
     thread.join()
     assert "waits" in names
@@ -331,7 +331,7 @@ def test_a_thread_that_hogs_the_lock_is_not_asked_for_it_promptly(monkeypatch):
     sampler = host_sampler.HostSampler(Extension, threading.get_ident())
     sampler._wait = Waits()
     cpu = iter([{}, {1: 0}, {1: 10**12}])
-    monkeypatch.setattr(host_sampler, "_cpu_of_threads", lambda: next(cpu))
+    monkeypatch.setattr(host_sampler, "cpu_of_threads", lambda: next(cpu))
     monkeypatch.setattr(host_sampler.HostSampler, "_holder", lambda *_: -1)
     sampler._run()
     assert (asked, sampler.error) == ([True, True, False], "")

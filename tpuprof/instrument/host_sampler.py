@@ -13,11 +13,9 @@ Nothing between waking and sleeping releases the GIL: giving it away costs up to
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from functools import cache, partial
-from itertools import chain, islice, tee
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -25,11 +23,11 @@ from tpuprof.instrument.awaited import Awaited
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.in_backward import autograd_thread
 from tpuprof.instrument.known_codes import KnownCodes
-from tpuprof.instrument.no_collections import without_collections
 from tpuprof.instrument.own_work import OwnWork, learn_own
 from tpuprof.instrument.run_queue import RunQueue
 from tpuprof.instrument.stack_text import MAX_FRAMES, Place, describe, is_own, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
+from tpuprof.instrument.thread_clocks import cpu_of_threads
 from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.units import MS_PER_S, NS_PER_S, NS_PER_US
 
@@ -65,8 +63,6 @@ _SLEEPS = {"R": False, "S": True, "D": True}
 _NEWEST = 0.25
 # Distinct stacks described at most; later ones go by the last id, which says so (stacks).
 MAX_STACKS = 4000
-# Other threads whose CPU time is read at most (threads).
-MAX_THREADS = 32
 
 
 def interval_for(step_seconds: float | None) -> float:
@@ -248,7 +244,7 @@ class HostSampler:
 
     def _others_cpu(self) -> dict[int, int]:
         """CPU time that each other Python thread took since the last look (ns)."""
-        own, now = threading.get_ident(), _cpu_of_threads()
+        own, now = threading.get_ident(), cpu_of_threads()
         others = {ident: cpu for ident, cpu in now.items() if ident not in (own, self._target)}
         before, self._others = self._others, others
         return {ident: max(cpu - before.get(ident, cpu), 0) for ident, cpu in others.items()}
@@ -283,15 +279,3 @@ class HostSampler:
 def _follow_forks() -> None:
     """A child process that is forked during a sample gets the interval of its parent; no callback can be taken back."""
     os.register_at_fork(after_in_child=waits.put_back)
-
-
-def _cpu_of_threads() -> dict[int, int]:
-    """CPU time (ns) of the threads that run Python.
-
-    One call of C code finds the threads and reads their clocks: Python could switch threads between two calls, a thread
-    could end, and the clock of a thread that has ended must not be asked for. No frame is held either.
-    """
-    found = chain.from_iterable(map(tuple, islice(iter(sys._current_frames, None), 1)))
-    idents, again = tee(islice(found, MAX_THREADS))
-    clocks = map(time.clock_gettime_ns, map(time.pthread_getcpuclockid, again))
-    return without_collections(partial(dict, zip(idents, clocks, strict=False)))
