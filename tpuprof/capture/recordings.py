@@ -74,7 +74,8 @@ class Recordings:
         self._all.append(recorded)
         self._contention.start()
         thread = training_thread() if recording.by_clock else threading.get_ident()
-        self._sampler = HostSampler(self._extension, thread, usual_seconds(self._telemetry.records))
+        choose = training_thread if recording.by_clock else None
+        self._sampler = HostSampler(self._extension, thread, usual_seconds(self._telemetry.records), choose)
         self._sampler.start()
 
     def stop(self) -> None:

@@ -6,12 +6,10 @@ import threading
 import time
 from collections import Counter
 
-from tpuprof.instrument.stack_text import Place, is_framework, places_of_thread
+from tpuprof.instrument.stack_text import is_framework, places_of_thread
 from tpuprof.instrument.state import STATE
-from tpuprof.instrument.thread_clocks import cpu_of_threads
+from tpuprof.instrument.thread_clocks import cpu_of_threads, joins
 
-# Functions of Python's `threading` in which a thread waits for the end of another.
-_JOINS = frozenset({"join", "_wait_for_tstate_lock", "_shutdown", "_join_os_thread"})
 # Looks at the other threads, and the time between two (looks, s): one that trains is inside of the framework in some
 # of them. All of them together take less than a tenth of what is recorded. Only a program whose thread waits for
 # others is looked at so.
@@ -26,16 +24,9 @@ def training_thread() -> int:
     found: int | None = STATE.framework.compiled_in if STATE.framework is not None else None
     if found is None or places_of_thread(found) is None:
         found = threading.main_thread().ident or 0
-    if found == threading.get_ident() or not _joins(places_of_thread(found)):
+    if found == threading.get_ident() or not joins(places_of_thread(found)):
         return found
     return _busiest_but(found) or found
-
-
-def _joins(places: list[Place] | None) -> bool:
-    """Whether a thread waits for the end of another one."""
-    return bool(places) and any(
-        code.co_name in _JOINS and code.co_filename == threading.__file__ for code, _ in (places or ())[:2]
-    )
 
 
 def _busiest_but(waiting: int) -> int | None:
@@ -48,7 +39,7 @@ def _busiest_but(waiting: int) -> int | None:
         for thread in ran.keys() - apart:
             places = places_of_thread(thread)
             # Other threads of our own have no frames but ours.
-            if not places or _joins(places):
+            if not places or joins(places):
                 apart.add(thread)
             else:
                 inside[thread] += any(is_framework(code.co_filename) for code, _ in places)

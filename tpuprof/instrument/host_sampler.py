@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from functools import cache, partial
 from types import BuiltinFunctionType
 from typing import Any
@@ -27,7 +28,7 @@ from tpuprof.instrument.own_work import OwnWork, learn_own
 from tpuprof.instrument.run_queue import RunQueue
 from tpuprof.instrument.stack_text import MAX_FRAMES, Place, describe, is_own, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
-from tpuprof.instrument.thread_clocks import cpu_of_threads
+from tpuprof.instrument.thread_clocks import cpu_of_threads, joins
 from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.units import MS_PER_S, NS_PER_S, NS_PER_US
 
@@ -63,6 +64,9 @@ _SLEEPS = {"R": False, "S": True, "D": True}
 _NEWEST = 0.25
 # Distinct stacks described at most; later ones go by the last id, which says so (stacks).
 MAX_STACKS = 4000
+# Samples in a row in which a thread waits for the end of another one, from which that one may be the one that trains
+# (samples): a tenth of a second. How many may come before, while it makes and starts threads (samples).
+JOINED_SAMPLES, BEFORE_JOINING = 20, 10
 
 
 def interval_for(step_seconds: float | None) -> float:
@@ -89,7 +93,14 @@ def lengthened(interval: float, cost: float, samples: int) -> float:
 class HostSampler:
     """Samples one thread between `start` and `stop`. Nothing of it raises; `error` says what ended it early."""
 
-    def __init__(self, extension: Any, thread: int, step_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        extension: Any,
+        thread: int,
+        step_seconds: float | None = None,
+        choose: Callable[[], int] | None = None,
+    ) -> None:
+        """Where `thread` only waits for another to end, `choose` gives the one to sample instead."""
         self.interval = interval_for(step_seconds)
         self.error = ""
         self.samples = 0
@@ -116,6 +127,8 @@ class HostSampler:
         # thread sooner, and training would be faster than without a sampler.
         self._contended = False
         self._autograd: dict[int, int] = {}
+        self._choose = choose
+        self._joined = 0
 
     def start(self) -> None:
         """Begin to sample."""
@@ -197,6 +210,8 @@ class HostSampler:
         if self._own_work.does(frames):
             # The next sample stands for the time before this one too.
             return
+        if self._choose is not None and self._may_follow_another(frames, self._choose):
+            return
         self._seen = now
         places = [each for each in frames if not is_own(each[0].co_filename)]
         took = self._others_cpu()
@@ -226,6 +241,28 @@ class HostSampler:
         late = time.perf_counter_ns() - now[0]
         self._put(f"{SAMPLE}#{facts},late_us={late // NS_PER_US}{text}#")
         self.samples += 1
+
+    def _may_follow_another(self, frames: list[Place], choose: Callable[[], int]) -> bool:
+        """Whether the thread has waited for the end of another one since it was first seen, and so may not train.
+
+        A program compiles its step in the main thread, and then starts a thread that runs it, and joins that one.
+        """
+        waits = joins(frames)
+        self._joined = self._joined + 1 if waits else 0
+        if self._joined >= JOINED_SAMPLES or (not waits and self.samples >= BEFORE_JOINING):
+            self._choose = None
+        if waits and self._choose is None:
+            self._follow(choose())
+        return waits
+
+    def _follow(self, thread: int) -> None:
+        """Sample another thread from now on."""
+        self._run_queue.close()
+        self._target, self._run_queue, self._awaited = thread, RunQueue(thread), None
+        found = self._look()
+        if found is not None:
+            self._seen = found[0]
+        self._others_cpu()
 
     def _put(self, name: str) -> None:
         event = self._extension.profiler.TraceMe(name)
