@@ -97,7 +97,7 @@ def test_the_stack_of_a_thread_and_the_cpu_time_of_all():
     thread.start()
     begun.wait()
     names = [code.co_name for code, _ in places_of_thread(thread.ident)]
-    cpu = host_sampler._cpu_of_threads()
+    cpu = host_sampler.cpu_of_threads()
     end.set()
     thread.join()
     assert "waits" in names
@@ -331,7 +331,54 @@ def test_a_thread_that_hogs_the_lock_is_not_asked_for_it_promptly(monkeypatch):
     sampler = host_sampler.HostSampler(Extension, threading.get_ident())
     sampler._wait = Waits()
     cpu = iter([{}, {1: 0}, {1: 10**12}])
-    monkeypatch.setattr(host_sampler, "_cpu_of_threads", lambda: next(cpu))
+    monkeypatch.setattr(host_sampler, "cpu_of_threads", lambda: next(cpu))
     monkeypatch.setattr(host_sampler.HostSampler, "_holder", lambda *_: -1)
     sampler._run()
     assert (asked, sampler.error) == ([True, True, False], "")
+
+
+def followed(choose, *, joins):
+    """The words of all stacks that a sampler sees in a thread that joins another one, or works for a while before."""
+    names, end = [], threading.Event()
+
+    class Noting(TraceMe):
+        def __init__(self, name):
+            names.append(name.translate(FROM_SAFE))
+
+    class Recording(Extension):
+        profiler = type("Profiler", (), {"TraceMe": Noting})
+
+    def trains():
+        end.wait()
+
+    def starts_and_waits():
+        until = time.monotonic() + (0 if joins else 1.0)
+        while time.monotonic() < until:
+            time.sleep(0.002)
+        worker.join()
+
+    worker = threading.Thread(target=trains)
+    worker.start()
+    main = threading.Thread(target=starts_and_waits)
+    main.start()
+    sampler = host_sampler.HostSampler(Recording, main.ident, 0.001, lambda: choose(main, worker).ident)
+    sampler.start()
+    until = time.monotonic() + (AT_MOST if joins else 0.5)
+    while not any("trains" in name for name in names) and time.monotonic() < until:
+        time.sleep(0.002)
+    assert sampler.stop()["error"] == ""
+    end.set()
+    worker.join()
+    main.join()
+    return [name for name in names if name.startswith(SAMPLE)]
+
+
+def test_a_thread_that_only_joins_another_is_left_for_the_one_that_trains():
+    seen = followed(lambda main, worker: worker, joins=True)
+    assert "trains" in seen[-1]
+    assert not [name for name in seen if "starts_and_waits" in name][host_sampler.BEFORE_JOINING :]
+
+
+def test_a_thread_that_works_is_sampled_on():
+    seen = followed(lambda main, worker: pytest.fail("it works"), joins=False)
+    assert seen and not any("trains" in name for name in seen)

@@ -1035,3 +1035,20 @@ def test_a_function_that_is_called_from_anywhere_traces_nothing_of_what_ran_befo
         trace.sampled(10_000 * row, 10_000, ops=30, stack=1 + row % 2, asleep=False, **words)
     found = parts_ms(read(trace))
     assert bool(found.get("host:python", 0.0) > 10) is python
+
+
+JOIN = (
+    "join (/usr/lib/python3.11/threading.py:1119)",
+    "_wait_for_tstate_lock (/usr/lib/python3.11/threading.py:1139)",
+)
+
+
+@pytest.mark.parametrize(("elsewhere", "told"), [(0, False), (2, True)])
+def test_a_thread_that_joins_another_all_along_does_not_train(read, elsewhere, told):
+    """It was sampled since it had compiled the step, and "waits for a thread at t.join()" was the verdict."""
+    trace = step()
+    for number in range(8):
+        frames = (TRAIN,) if number < elsewhere else (TRAIN, *JOIN)
+        kind = int(number < elsewhere)
+        trace.sampled(number * 5_000, 5_000, cpu=0, stack=kind, **stack("lock.acquire()", *frames))
+    assert ((read(trace).activity.samples) is not None) is told

@@ -304,6 +304,14 @@ CASES = {
         ("not a TPU", "not_applicable", CPU),
         ("no device", "unavailable", NOTHING),
     ],
+    "repeated-work": [
+        ("much", "failed", special(100 * ABOVE, repeated=4, self_ms_per_step=100 * ABOVE)),
+        ("little", "passed", special(100 * BELOW, repeated=4, self_ms_per_step=100 * BELOW)),
+        ("no op", "passed", special(50, repeated=0)),
+        ("communication", "passed", special(50, kind="collective", repeated=4, self_ms_per_step=50.0)),
+        ("no program of several devices", "not_applicable", special(50)),
+        ("no device", "unavailable", NOTHING),
+    ],
     "f32-upcasts": [
         ("much", "failed", special(100 * ABOVE, upcast=True, self_ms_per_step=100 * ABOVE)),
         ("little", "passed", special(100 * BELOW, upcast=True, self_ms_per_step=100 * BELOW)),

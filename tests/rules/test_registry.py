@@ -20,6 +20,7 @@ CATALOGUE = [
     "accumulated-graph",
     "boolean-mask",
     "f32-upcasts",
+    "repeated-work",
     "gather-bound",
     "tracing-bound",
     "scan-cache-off",

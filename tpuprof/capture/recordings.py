@@ -13,10 +13,10 @@ from tpuprof.capture.contention import Contention
 from tpuprof.capture.controller import Recording
 from tpuprof.capture.python_tools import python_tools
 from tpuprof.capture.telemetry import StepRecord, Telemetry
+from tpuprof.capture.training_thread import training_thread
 from tpuprof.instrument import device_calls, host_events
 from tpuprof.instrument.frameworks import jax_calls
 from tpuprof.instrument.host_sampler import HostSampler
-from tpuprof.instrument.stack_text import places_of_thread
 from tpuprof.instrument.state import STATE
 from tpuprof.units import NS_PER_S
 
@@ -73,8 +73,9 @@ class Recordings:
         recorded.graphs = -self._telemetry.graphs_run_so_far()
         self._all.append(recorded)
         self._contention.start()
-        thread = _compiling_thread() if recording.by_clock else threading.get_ident()
-        self._sampler = HostSampler(self._extension, thread, usual_seconds(self._telemetry.records))
+        thread = training_thread() if recording.by_clock else threading.get_ident()
+        choose = training_thread if recording.by_clock else None
+        self._sampler = HostSampler(self._extension, thread, usual_seconds(self._telemetry.records), choose)
         self._sampler.start()
 
     def stop(self) -> None:
@@ -130,11 +131,3 @@ def usual_seconds(records: Sequence[StepRecord]) -> float | None:
     """The shortest of the last steps before the recording (s), None before the first."""
     walls = [record.wall_ns for record in records[-RECENT_STEPS:]]
     return min(walls) / NS_PER_S if walls else None
-
-
-def _compiling_thread() -> int:
-    """The thread that trains where no step tells: the one that compiled last if it still runs, else the main one."""
-    thread: int | None = STATE.framework.compiled_in if STATE.framework is not None else None
-    if thread is None or places_of_thread(thread) is None:
-        return threading.main_thread().ident or 0
-    return thread

@@ -13,11 +13,10 @@ Nothing between waking and sleeping releases the GIL: giving it away costs up to
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import cache, partial
-from itertools import chain, islice, tee
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -25,12 +24,15 @@ from tpuprof.instrument.awaited import Awaited
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.in_backward import autograd_thread
 from tpuprof.instrument.known_codes import KnownCodes
-from tpuprof.instrument.no_collections import without_collections
 from tpuprof.instrument.own_work import OwnWork, learn_own
 from tpuprof.instrument.run_queue import RunQueue
 from tpuprof.instrument.stack_text import MAX_FRAMES, describe, is_own, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
+<<<<<<< HEAD
 from tpuprof.instrument.thread_frames import Place
+=======
+from tpuprof.instrument.thread_clocks import cpu_of_threads, joins
+>>>>>>> h-B
 from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.units import MS_PER_S, NS_PER_S, NS_PER_US
 
@@ -66,8 +68,9 @@ _SLEEPS = {"R": False, "S": True, "D": True}
 _NEWEST = 0.25
 # Distinct stacks described at most; later ones go by the last id, which says so (stacks).
 MAX_STACKS = 4000
-# Other threads whose CPU time is read at most (threads).
-MAX_THREADS = 32
+# Samples in a row in which a thread waits for the end of another one, from which that one may be the one that trains
+# (samples): a tenth of a second. How many may come before, while it makes and starts threads (samples).
+JOINED_SAMPLES, BEFORE_JOINING = 20, 10
 
 
 def interval_for(step_seconds: float | None) -> float:
@@ -94,7 +97,14 @@ def lengthened(interval: float, cost: float, samples: int) -> float:
 class HostSampler:
     """Samples one thread between `start` and `stop`. Nothing of it raises; `error` says what ended it early."""
 
-    def __init__(self, extension: Any, thread: int, step_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        extension: Any,
+        thread: int,
+        step_seconds: float | None = None,
+        choose: Callable[[], int] | None = None,
+    ) -> None:
+        """Where `thread` only waits for another to end, `choose` gives the one to sample instead."""
         self.interval = interval_for(step_seconds)
         self.error = ""
         self.samples = 0
@@ -121,6 +131,8 @@ class HostSampler:
         # thread sooner, and training would be faster than without a sampler.
         self._contended = False
         self._autograd: dict[int, int] = {}
+        self._choose = choose
+        self._joined = 0
 
     def start(self) -> None:
         """Begin to sample."""
@@ -202,6 +214,8 @@ class HostSampler:
         if self._own_work.does(frames):
             # The next sample stands for the time before this one too.
             return
+        if self._choose is not None and self._may_follow_another(frames, self._choose):
+            return
         self._seen = now
         places = [each for each in frames if not is_own(each[0].co_filename)]
         took = self._others_cpu()
@@ -232,6 +246,28 @@ class HostSampler:
         self._put(f"{SAMPLE}#{facts},late_us={late // NS_PER_US}{text}#")
         self.samples += 1
 
+    def _may_follow_another(self, frames: list[Place], choose: Callable[[], int]) -> bool:
+        """Whether the thread has waited for the end of another one since it was first seen, and so may not train.
+
+        A program compiles its step in the main thread, and then starts a thread that runs it, and joins that one.
+        """
+        waits = joins(frames)
+        self._joined = self._joined + 1 if waits else 0
+        if self._joined >= JOINED_SAMPLES or (not waits and self.samples >= BEFORE_JOINING):
+            self._choose = None
+        if waits and self._choose is None:
+            self._follow(choose())
+        return waits
+
+    def _follow(self, thread: int) -> None:
+        """Sample another thread from now on."""
+        self._run_queue.close()
+        self._target, self._run_queue, self._awaited = thread, RunQueue(thread), None
+        found = self._look()
+        if found is not None:
+            self._seen = found[0]
+        self._others_cpu()
+
     def _put(self, name: str) -> None:
         event = self._extension.profiler.TraceMe(name)
         event.__enter__()
@@ -249,7 +285,7 @@ class HostSampler:
 
     def _others_cpu(self) -> dict[int, int]:
         """CPU time that each other Python thread took since the last look (ns)."""
-        own, now = threading.get_ident(), _cpu_of_threads()
+        own, now = threading.get_ident(), cpu_of_threads()
         others = {ident: cpu for ident, cpu in now.items() if ident not in (own, self._target)}
         before, self._others = self._others, others
         return {ident: max(cpu - before.get(ident, cpu), 0) for ident, cpu in others.items()}
@@ -284,15 +320,3 @@ class HostSampler:
 def _follow_forks() -> None:
     """A child process that is forked during a sample gets the interval of its parent; no callback can be taken back."""
     os.register_at_fork(after_in_child=waits.put_back)
-
-
-def _cpu_of_threads() -> dict[int, int]:
-    """CPU time (ns) of the threads that run Python.
-
-    One call of C code finds the threads and reads their clocks: Python could switch threads between two calls, a thread
-    could end, and the clock of a thread that has ended must not be asked for. No frame is held either.
-    """
-    found = chain.from_iterable(map(tuple, islice(iter(sys._current_frames, None), 1)))
-    idents, again = tee(islice(found, MAX_THREADS))
-    clocks = map(time.clock_gettime_ns, map(time.pthread_getcpuclockid, again))
-    return without_collections(partial(dict, zip(idents, clocks, strict=False)))

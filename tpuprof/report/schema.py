@@ -170,7 +170,8 @@ class OpRow:
     arrays, `matmul_type` the element type a matmul reads, `kernel` a custom call's name, `layout_copy` whether it
     only moves data about on the device, `upcast` whether it writes a bfloat16 array out again as float32
     (None where no HLO line tells), `looks_up` whether it gathers or scatters rows of a table (None where neither its
-    line nor an embedded program tells).
+    line nor an embedded program tells), `repeated` on how many devices it computes the same (None where its
+    program is unknown or of one device).
     `self_ms_per_step` is per step and device, in steps alone: ops add up to the device's parts of the breakdown.
     Of a pod, `hosts` is how many hosts run it, and `host_names` the first of them; None and empty in other reports,
     where `cores` has all devices.
@@ -205,6 +206,7 @@ class OpRow:
     looks_up: bool | None = None
     hosts: int | None = None
     host_names: list[str] = field(default_factory=list)
+    repeated: int | None = None
 
     @property
     def module(self) -> str:

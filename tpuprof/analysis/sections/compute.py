@@ -218,6 +218,7 @@ def _stated(ops: OpTotals) -> dict[str, list[Any]]:
         "layout_copy": ops.by_fact(lambda facts: facts.layout_copy),
         "upcast": ops.by_fact(lambda facts: facts.upcast),
         "looks_up": ops.by_fact(lambda facts: facts.looks_up),
+        "repeated": ops.by_fact(lambda facts: facts.repeated),
         "flops_per_byte": _or_none(np.where(ops.flops != 0, _over(ops.flops, ops.hbm_bytes), np.nan)),
         "hbm_bytes": [
             moved if stated else None

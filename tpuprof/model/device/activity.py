@@ -64,6 +64,9 @@ class OpNames:
     across: frozenset[int] = frozenset()
     # Rows of transfers with the host that may be for Python callbacks or for other slices.
     unclear: frozenset[int] = frozenset()
+    # Row to on how many devices the op computes the same, 0 where it does not; without ops whose program is
+    # unknown or of one device.
+    repeated: dict[int, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.name)

@@ -36,7 +36,8 @@ class OpFacts(NamedTuple):
     custom call's own name; both are empty for other ops. `layout_copy` is whether it only moves data about, `upcast`
     whether it writes a bfloat16 array out again as float32, None where no HLO line tells; `looks_up` whether it gathers
     or scatters rows of a table, None without a line and for a fusion whose program is unknown. `unclear` is whether a
-    wait for the host may be for a Python callback or for another slice.
+    wait for the host may be for a Python callback or for another slice. `repeated` is on how many devices the op
+    computes the same, None where its program is unknown or of one device.
     """
 
     label: str
@@ -49,6 +50,7 @@ class OpFacts(NamedTuple):
     upcast: bool | None
     looks_up: bool | None
     unclear: bool = False
+    repeated: int | None = None
 
 
 class _Array(NamedTuple):
@@ -66,11 +68,15 @@ def facts_of(ops: OpNames) -> tuple[list[OpFacts], Int64]:
     Ops have the same where their lines, their kinds and what their programs say of them are the same.
     """
     inside: dict[Fused | None, int] = {None: 0}
-    fused, unclear = np.zeros((2, len(ops)), np.int64)
+    repeated: dict[int | None, int] = {None: 0}
+    fused, unclear, same = np.zeros((3, len(ops)), np.int64)
     for row, each in ops.fused.items():
         fused[row] = inside.setdefault(each, len(inside))
+    for row, devices in ops.repeated.items():
+        same[row] = repeated.setdefault(devices, len(repeated))
     unclear[list(ops.unclear)] = 1
     key = ((ops.lines.of * len(OpKind) + ops.kind) * len(inside) + fused) * 2 + unclear
+    key = key * len(repeated) + same
     _, first, of = np.unique(key, return_index=True, return_inverse=True)
     kinds = {int(kind): kind for kind in OpKind}
     found: dict[OpFacts, int] = {}
@@ -78,7 +84,8 @@ def facts_of(ops: OpNames) -> tuple[list[OpFacts], Int64]:
     for row in first.tolist():
         kind = kinds[int(ops.kind[row])]
         facts = op_facts(ops.name[row], ops.long_name[row], ops.category[row], kind, ops.fused.get(row))
-        numbers.append(found.setdefault(facts._replace(unclear=row in ops.unclear), len(found)))
+        facts = facts._replace(unclear=row in ops.unclear, repeated=ops.repeated.get(row))
+        numbers.append(found.setdefault(facts, len(found)))
     return list(found), np.array(numbers, np.int64)[of]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -33,6 +34,10 @@ _COLUMNS = (
     "late_us",
 )
 _TEXTS = ("frames", "call", "source", "user_call", "iterator")
+# Share of the samples in which a thread waits for the end of another one, from which it does not train: one that trains
+# and saves in a thread may join that one for most of a step, and hands over programs between. A judgement.
+JOINS_FROM_SHARE = 0.98
+_JOINS = re.compile(r"(?:join|_wait_for_tstate_lock|_shutdown) \(.*\bthreading\.py:\d+\)$")
 
 
 def times_of(driver: Track | None, *events: str) -> Spans:
@@ -54,6 +59,16 @@ def cuts_of(host: Host, reads: Spans) -> tuple[Int64, Int64]:
     )
     cuts = cuts if len(cuts) else reads.start
     return cuts if len(cuts) else steps, np.sort(np.concatenate([cuts, steps]))
+
+
+def joins_throughout(samples: list[Sample], stacks: list[Stack]) -> bool:
+    """Whether the sampled thread waits for the end of another one all along: that one trains, and was not sampled.
+
+    A program may compile its step in the main thread, and then start a thread and join it.
+    """
+    joins = [bool(each.frames) and _JOINS.match(each.frames[-1]) is not None for each in stacks]
+    waits = sum(each.stack >= 0 and joins[each.stack] for each in samples)
+    return bool(samples) and waits >= JOINS_FROM_SHARE * len(samples)
 
 
 def samples_of(track: Track, rows: Int64, holders: Int64) -> tuple[list[Sample], list[Stack]]:

@@ -15,7 +15,7 @@ import numpy as np
 from tpuprof.model.host.interval_pieces import GIL, KINDS, TRACING, split
 from tpuprof.model.host.lock_shared import mark_kept_out
 from tpuprof.model.host.op_cost import Sample, op_cost
-from tpuprof.model.host.sample_events import cuts_of, samples_of, times_of
+from tpuprof.model.host.sample_events import cuts_of, joins_throughout, samples_of, times_of
 from tpuprof.model.host.sample_marks import (
     alone_ps,
     function_of,
@@ -101,6 +101,8 @@ def read_samples(
         rows = track.named(SAMPLE)
         if len(rows):
             samples, stacks = samples_of(track, rows, track.named(HOLDER))
+            if joins_throughout(samples, stacks):
+                return None
             reads = times_of(driver, HOST_READ)
             cuts, bounds = cuts_of(host, reads)
             for each in samples:

@@ -1,0 +1,36 @@
+"""How long each thread of Python's has run, and whether one waits for another to end."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from functools import partial
+from itertools import chain, islice, tee
+
+from tpuprof.instrument.no_collections import without_collections
+from tpuprof.instrument.stack_text import Place
+
+# Threads whose CPU time is read at most (threads).
+MAX_THREADS = 32
+# Functions of Python's `threading` in which a thread waits for the end of another.
+_JOINS = frozenset({"join", "_wait_for_tstate_lock", "_shutdown", "_join_os_thread"})
+
+
+def cpu_of_threads() -> dict[int, int]:
+    """CPU time (ns) of the threads that run Python.
+
+    One call of C code finds the threads and reads their clocks: Python could switch threads between two calls, a thread
+    could end, and the clock of a thread that has ended must not be asked for. No frame is held either.
+    """
+    found = chain.from_iterable(map(tuple, islice(iter(sys._current_frames, None), 1)))
+    idents, again = tee(islice(found, MAX_THREADS))
+    clocks = map(time.clock_gettime_ns, map(time.pthread_getcpuclockid, again))
+    return without_collections(partial(dict, zip(idents, clocks, strict=False)))
+
+
+def joins(places: list[Place] | None) -> bool:
+    """Whether a thread with this stack waits for the end of another one."""
+    return bool(places) and any(
+        code.co_name in _JOINS and code.co_filename == threading.__file__ for code, _ in (places or ())[:2]
+    )

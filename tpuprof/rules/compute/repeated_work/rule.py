@@ -1,0 +1,85 @@
+"""Every device computes the same.
+
+## What it detects
+
+Matrix multiplications, and what computes on with their results, of which each device of a program that is split over
+several does all: what goes in is whole on each device, as an input that is replicated or a value that was gathered.
+
+## Why it costs time
+
+Four devices that compute the same need as long as one. Split over them, each would do a quarter.
+
+## Evidence
+
+The ops with their device time and source lines, and on how many devices each computes the same.
+
+## How to fix
+
+Split the batch: `xs.mark_sharding(batch, mesh, ("data", None))` before the step uses it, for each batch, or
+`input_sharding=xs.ShardingSpec(mesh, ("data", None))` for `MpDeviceLoader`. Look for a `mark_sharding` of an activation
+with `None` for every axis: it gathers the value, and all that follows is computed on every device. Where inputs are
+split, a value of unknown sharding between layers may need a mark of its own.
+
+## How to fix in JAX
+
+Give the batch to the step in pieces: `jax.device_put(batch, NamedSharding(mesh, P("data")))`, or `in_shardings` of
+`jax.jit`. Look at the line of each op for what makes a value whole before it: `with_sharding_constraint(h, P())`
+between layers, `device_put` to a replicated sharding between two functions, `out_shardings` without an axis. Constrain
+it to `P("data")` instead.
+
+## Limits and false positives
+
+Which values are whole is read from the compiled program; a loop or a call of the host that it does not tell of counts
+as split. What is small may be quicker computed everywhere than sent. The price takes out what the other devices could
+do, which is the most that can be gained: gradients of a batch that is split have to be summed.
+
+## References
+
+- https://docs.jax.dev/en/latest/_autosummary/jax.lax.with_sharding_constraint.html
+- https://docs.pytorch.org/xla/release/r2.9/perf/spmd_basic.html
+"""
+
+from __future__ import annotations
+
+from tpuprof import parts as part
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.shared.ops import ms_of, op_evidence
+from tpuprof.rules.thresholds import OPS_FROM_SHARE
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+from tpuprof.units import format_share
+
+# How much of what a split saves is left at least (ratio): sums and gathers of a split batch take some of it. A
+# judgement: two programs on four CPU devices gained about all of it.
+GAINED_AT_LEAST = 0.5
+
+
+@rule(
+    about="work that every device repeats",
+    good="Devices hardly compute the same",
+    bad="Every device computes the same",
+    reads=("busy_share", "ops", "compute_ms"),
+)
+def check(signals: Signals) -> Outcome:
+    """Fail where ops that each device computes alike take enough of the device's time."""
+    repeated = signals.ops.column("repeated")
+    if all(each is None for each in repeated):
+        return not_applicable("no program that is split over several devices was seen")
+    kinds = zip(repeated, signals.ops.column("kind"), strict=True)
+    rows = signals.ops.where([bool(devices) and kind == "compute" for devices, kind in kinds])
+    share = sum(ms or 0.0 for ms in rows.column("self_ms_per_step")) / signals.compute_ms
+    evidence = op_evidence(rows)
+    if share < OPS_FROM_SHARE:
+        return passed(evidence)
+    devices = max(rows.column("repeated"))
+    gained = share * (1 - 1 / devices)
+    return failed(
+        gained * signals.busy_share,
+        evidence,
+        title=f"Each of {devices} devices computes the same in ops that take {format_share(share)} of its time",
+        price=counterfactual(
+            Change(device={part.COMPUTE: 1 - gained}),
+            Change(device={part.COMPUTE: 1 - gained * GAINED_AT_LEAST}),
+            ops=ms_of(rows, left=1 / devices),
+        ),
+    )
