@@ -28,11 +28,8 @@ from tpuprof.instrument.own_work import OwnWork, learn_own
 from tpuprof.instrument.run_queue import RunQueue
 from tpuprof.instrument.stack_text import MAX_FRAMES, describe, is_own, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
-<<<<<<< HEAD
-from tpuprof.instrument.thread_frames import Place
-=======
 from tpuprof.instrument.thread_clocks import cpu_of_threads, joins
->>>>>>> h-B
+from tpuprof.instrument.thread_frames import Place
 from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.units import MS_PER_S, NS_PER_S, NS_PER_US
 

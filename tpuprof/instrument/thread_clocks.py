@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain, islice, tee
 
 from tpuprof.instrument.no_collections import without_collections
-from tpuprof.instrument.stack_text import Place
+from tpuprof.instrument.thread_frames import Place
 
 # Threads whose CPU time is read at most (threads).
 MAX_THREADS = 32

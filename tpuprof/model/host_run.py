@@ -35,11 +35,8 @@ from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
 from tpuprof.model.device.program_ops import program_ops, programs_in_steps
 from tpuprof.model.device.recorded_devices import seen_in_steps
-<<<<<<< HEAD
 from tpuprof.model.device.recorded_ops import said_of_cut, within_ops
-=======
 from tpuprof.model.device.same_work import note_same_work
->>>>>>> h-B
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.device.virtual_devices import cpu_devices, of_unknown_count

@@ -14,11 +14,8 @@ from tpuprof.model.median import median
 from tpuprof.model.steadiness import MIN_STEPS
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP, Phase
-<<<<<<< HEAD
 from tpuprof.model.steps.table import WHOLE_FROM_SHARE
-=======
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
->>>>>>> h-C
 from tpuprof.records import record
 from tpuprof.units import counted
 
@@ -105,13 +102,9 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
     if queue is None or not steps.tile:
         return steps
     level = np.append(0.0, queue.length)
-<<<<<<< HEAD
-    begin, end = _once_full(level) or _full_at_the_end(level, steps) or (0, _until_last_wait(level))
+    begin, end = _once_full(level, steps) or _full_at_the_end(level, steps) or (0, _until_last_wait(level))
     if (begin, end) == (0, len(steps)):
         begin, end = _without_short_ends(level, steps.wall_ps)
-=======
-    begin, end = _once_full(level, steps) or _full_at_the_end(level, steps) or (0, _until_last_wait(level))
->>>>>>> h-C
     device = _busiest(devices)
     # Where programs wait, the device works.
     works = _works_in(device, steps, begin, end) if begin else _works_on(device, steps)
