@@ -15,7 +15,6 @@ from tpuprof.model.steadiness import MIN_STEPS
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP, Phase
 from tpuprof.model.steps.table import WHOLE_FROM_SHARE
-from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 from tpuprof.records import record
 from tpuprof.units import counted
 
@@ -27,8 +26,6 @@ AHEAD_FROM_STEPS = 2
 # How much longer the queue is after the steps at one end of a capture from which they are left out (steps). XLA's CPU
 # client lets 32 programs wait. A judgement; of fewer steps, those that are clearly shorter are left out.
 RUN_UP_FROM_STEPS = 4
-# ... or by how much shorter steps that make it two longer lower the mean (share): by what is worth naming.
-LESS_FROM_SHARE = NAMED_FROM_SHARE
 # How much the queue grows per step behind the last wait (steps): by as much as the device is slower than the host. What
 # is counted wrong in one step of ten, as a small program that leaves no event, grows by less. A judgement.
 GROWS_FROM = 0.25
@@ -102,7 +99,7 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
     if queue is None or not steps.tile:
         return steps
     level = np.append(0.0, queue.length)
-    begin, end = _once_full(level, steps) or _full_at_the_end(level, steps) or (0, _until_last_wait(level))
+    begin, end = _once_full(level) or _full_at_the_end(level, steps) or (0, _until_last_wait(level))
     if (begin, end) == (0, len(steps)):
         begin, end = _without_short_ends(level, steps.wall_ps)
     device = _busiest(devices)
@@ -152,21 +149,12 @@ def _works_on(device: DeviceActivity, steps: Steps) -> bool:
     return bool((begins <= median(device.programs.end - device.programs.start)).any())
 
 
-def _once_full(level: Float64, steps: Steps) -> tuple[int, int] | None:
+def _once_full(level: Float64) -> tuple[int, int] | None:
     """The rows of steps from where the queue is full on; None where it does not stay so."""
     full = median(level[len(level) // 2 :])
     first = int(np.argmax(level > full - 1))
     steady = np.ptp(level[first:]) <= AHEAD_FROM_STEPS
-    long = full >= RUN_UP_FROM_STEPS or (full >= AHEAD_FROM_STEPS and _lower_the_mean(steps, first))
-    return (first, len(level) - 1) if long and steady else None
-
-
-def _lower_the_mean(steps: Steps, first: int) -> bool:
-    """Whether the steps before that row take so much less than those after it that the mean of all is not theirs."""
-    if first >= len(steps):
-        return False
-    less = first * median(steps.wall_ps[first:]) - int(steps.wall_ps[:first].sum())
-    return less >= LESS_FROM_SHARE * int(steps.wall_ps.sum())
+    return (first, len(level) - 1) if full >= RUN_UP_FROM_STEPS and steady else None
 
 
 def _full_at_the_end(level: Float64, steps: Steps) -> tuple[int, int] | None:
