@@ -241,3 +241,18 @@ def test_an_accumulation_before_eager_updates_is_one_step(analyze):
     calls = {"gradient": program(replaces=()), "add": UPDATE, "subtract": UPDATE}
     report = analyze(loop((["gradient", "add"] * 5 + ["subtract"]) * 6, calls))
     assert report.steps.count == pytest.approx(6, abs=1)
+
+
+@pytest.mark.parametrize(("between", "steps"), [("add", 40), ("multiply", 280)])
+def test_gradients_summed_by_ops_before_one_update_are_one_step(analyze, between, steps):
+    """Each batch repeats by itself (`add` for each parameter): a step was one batch, and its update in none.
+
+    Now and then the loss is asked for once more, so that whole steps are not alike.
+    """
+    op = program(replaces=(), multiplies=False)
+    calls = {"gradient": program(replaces=()), between: op, "apply": UPDATE}
+    batch, rounds = ["gradient", *[between] * 60], []
+    for number in range(40):
+        rounds += ["gradient", *batch * 7, "apply", *["gradient"] * (number in (3, 11, 26))]
+    report = analyze(loop(rounds, calls, {between: 100, "apply": 500}))
+    assert report.steps.count == pytest.approx(steps, rel=0.3)

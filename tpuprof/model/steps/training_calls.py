@@ -38,6 +38,8 @@ _WRAPPERS = ("jit_", "pmap_")
 _NO_LETTER = re.compile(r"[^\w.-]")
 # Share of steps that hold a call of a function from which it belongs to the step: a slice of the batch, a random key.
 USUAL_FROM_SHARE = 0.5
+# Ops that add gradients up and change no weights: what JAX calls `a + b` outside of any jitted function.
+_SUMS = frozenset({"add"})
 # Functions of a step that a note names (functions): a sentence stays one that can be read.
 NAMED = 3
 
@@ -92,7 +94,8 @@ def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> 
     if len(once) == len(labels):
         return None  # known without a look into the programs, which takes long
     known = trains(calls.functions.values())
-    change, names = known.change, known.train or _of_eager_updates(calls, known, once)
+    change, names = known.change, known.train or _of_summed_batches(calls, known, general)
+    names = names or _of_eager_updates(calls, known, once)
     wanted = [label for label, name in calls.functions.items() if name in names]
     chosen = np.flatnonzero(np.isin(calls.label, wanted))
     found = find_repetition(calls.label[chosen]) if len(chosen) >= MIN_REPEATS else None
@@ -104,6 +107,20 @@ def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> 
     if any(calls.functions[int(label)] in change for label in np.unique(calls.label[extra >= 0])):
         return None
     return _steps(calls, chosen, found, extra, _named(sorted(names), of_one=bool(known.train)))
+
+
+def _of_summed_batches(calls: Calls, known: Functions, general: Steps | None) -> frozenset[str]:
+    """The functions of steps that add the gradients of several batches up before one function changes the weights.
+
+    Each batch repeats by itself, and the update comes after some of them. Empty where other ops run outside of jitted
+    functions: those may change the weights, and what comes after some batches keeps a mean of them.
+    """
+    if general is None or not known.change or not known.multiply:
+        return frozenset()
+    counted_by = {name: int((calls.label == label).sum()) for label, name in calls.functions.items()}
+    eager = counted_by.keys() - known.change - known.multiply
+    seldom = all(2 * counted_by[name] <= len(general) for name in known.change)
+    return known.change | known.multiply if seldom and eager and eager <= _SUMS else frozenset()
 
 
 def _of_eager_updates(calls: Calls, known: Functions, once: set[int]) -> frozenset[str]:
