@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import TraceBuilder, op
+from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.model.compile.compiles import Compile, earlier_programs
 from tpuprof.model.compile.newest import with_newest
 from tpuprof.model.device.gpu import RUNS_FROM_SHARE
@@ -492,3 +493,38 @@ def test_a_wait_for_an_array_ends_when_the_device_is_done(read, cpu):
     parts = {name: float(column.mean()) / 1e9 for name, column in columns.items()}
     assert parts["device_to_host_sync"] == pytest.approx(0, abs=0.1)
     assert parts["host:python"] == pytest.approx(3.9, abs=0.3)
+
+
+def spins_in(call, asleep, steps=8):
+    """Steps of 10 ms: the device works for 2 ms. The thread is seen in that call at 3 ms, on a CPU, and in some asleep."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    words = {
+        "frames": "<module> (/home/u/train.py:7)",
+        "call": call,
+        "source": "/home/u/train.py:7",
+        "user_call": call,
+    }
+    other = {**words, "frames": "<module> (/home/u/train.py:8)", "call": "", "source": "/home/u/train.py:8"}
+    for number in range(steps + 1):
+        at = number * 10_000
+        python.event("PjitFunction(step)", at, 300)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 50, 1_950)
+        sleeps = number % 2 < asleep
+        cpu = 300 if sleeps else 3_000
+        trace.sampled(at, 3_000, cpu=cpu, stack=1, asleep=sleeps, **(words if not number else {}))
+        trace.sampled(at + 3_000, 6_900, cpu=6_900, stack=2, asleep=False, **(other if not number else {}))
+    return trace
+
+
+@pytest.mark.parametrize("asleep", [1, 0])
+def test_a_read_that_spins_for_its_array_is_no_code_of_the_line(read, asleep):
+    """ "The host runs code that gives the device no work at np.asarray(act(obs))" was said. Numbers of Python's never sleep."""
+    host = read(spins_in("np.asarray(act(obs))", asleep))
+    own = sum(
+        row.exposed_ms_per_step
+        for row in host_stack_rows([host])
+        if row.part == "host:python" and row.source.endswith(":7")
+    )
+    sync = float(host.breakdown.parts["device_to_host_sync"].mean()) / 1e9
+    assert (own, sync) == (pytest.approx(0, abs=0.05), pytest.approx(1, abs=0.3)) if asleep else own >= 0.9

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tpuprof.decode.columns import Plane
 from tpuprof.model.device.cpu import own_programs
 from tpuprof.model.host.annotations import Annotations, annotations_of
-from tpuprof.model.host.array_waits import waits_for_arrays
+from tpuprof.model.host.array_waits import waits_for_arrays, with_whole_reads
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host.blocking_waits import (
     long_ends,
@@ -122,6 +122,7 @@ def read_host(
         # and garbage collections, which are no calls of the framework.
         own = merge(by_activity[Activity.UNKNOWN], by_activity[Activity.INPUT_WAIT], *user.values())
         samples = read_samples(host, own if calls_are_events else None, driver)
+        samples = with_whole_reads(samples) if vocabulary.framework == "jax" else samples
         read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
         named, samples = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
         _waiting(by_activity, driver)
