@@ -31,6 +31,27 @@ def test_only_lines_that_compiled_in_no_captured_step_count(lines, said):
     assert found is None if not said else said in found.title
 
 
+def half_compile(later, share=0.9):
+    """Half of ten captured steps compile, for that share of their time; of 200 after them so many do."""
+    lines = {LINE: CompilingLine(later, later, 1.0 * later, [LINE], [1])}
+    return given(
+        steps=steps(count=10),
+        step_ms=100.0,
+        step_compiles=[replace(compiled("shape", step=step), frames=[LINE]) for step in range(5)],
+        compile_share=share,
+        after_capture=AfterCapture(200, later, later, 1.0 * later, 30.0, True, lines),
+        records_if_noted=[],
+        phases=[],
+        framework="torch_xla",
+    )
+
+
+@pytest.mark.parametrize(("share", "status"), [(0.9, "failed"), (0.3, "passed")])
+def test_steps_that_compile_seldom_are_shorter_than_the_captured_ones(share, status):
+    """One of 45 later steps compiled, for half of their time: "Compile-bound" was said, and no rule failed."""
+    assert check_kinds(half_compile(4, share), ("shape",)).status == status
+
+
 @pytest.mark.parametrize(
     ("later", "title"),
     [
@@ -40,29 +61,7 @@ def test_only_lines_that_compiled_in_no_captured_step_count(lines, said):
 )
 def test_the_title_says_what_compiles_took_and_how_many_steps_compiled_later(later, title):
     """In half of the captured steps, and later in an eighth of them: the price is of the later rate."""
-    after = AfterCapture(
-        200,
-        later,
-        later,
-        1.0 * later,
-        30.0,
-        True,
-        {LINE: CompilingLine(later, later, 1.0 * later, [LINE], [1])},
-    )
-    rows = [replace(compiled("shape", step=step), frames=[LINE]) for step in range(5)]
-    found = check_kinds(
-        given(
-            steps=steps(count=10),
-            step_ms=100.0,
-            step_compiles=rows,
-            compile_share=0.9,
-            after_capture=after,
-            records_if_noted=[],
-            phases=[],
-            framework="torch_xla",
-        ),
-        ("shape",),
-    )
+    found = check_kinds(half_compile(later), ("shape",))
     assert (found.title, found.confidence) == (title, "high")
     assert found.share == pytest.approx(0.9 * min(later / 200 / 0.5, 1.0))
 
