@@ -36,7 +36,6 @@ from tpuprof.model.device.memory import DeviceMemory, device_memory
 from tpuprof.model.device.program_ops import program_ops, programs_in_steps
 from tpuprof.model.device.recorded_devices import seen_in_steps
 from tpuprof.model.device.recorded_ops import said_of_cut, within_ops
-from tpuprof.model.device.same_work import note_same_work
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.device.virtual_devices import cpu_devices, of_unknown_count
@@ -327,7 +326,10 @@ def _of_devices(
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
     read_fusions(devices, protos)
-    note_same_work(devices, protos)
+    if protos:
+        from tpuprof.model.device.same_work import note_same_work
+
+        note_same_work(devices, protos)
     return found
 
 

@@ -15,7 +15,6 @@ from tpuprof.model.steps.cuts import Cuts, read_cuts, reads_alone
 from tpuprof.model.steps.device_line import device_line_steps
 from tpuprof.model.steps.eager_reads import eager_read_steps
 from tpuprof.model.steps.from_cuts import cut_steps, read_steps
-from tpuprof.model.steps.from_ops import op_steps
 from tpuprof.model.steps.markers import (
     FROM_COMPILED,
     FROM_CUT,
@@ -169,7 +168,12 @@ def _of_device(devices: list[DeviceActivity], trains: Trains, recorded: Recorded
     found = program_steps(devices, recorded)
     runs = runs_of(devices)
     finer = training_call_steps(runs, trains, _trusted(found)) if runs is not None else None
-    return finer or found or op_steps(devices, recorded) or no_steps()
+    of_programs = finer or found
+    if of_programs:
+        return of_programs
+    from tpuprof.model.steps.from_ops import op_steps
+
+    return op_steps(devices, recorded) or no_steps()
 
 
 def _trusted(steps: Steps | None) -> Steps | None:
