@@ -9,6 +9,7 @@ from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of, with_event
 from tpuprof.analysis.sections.main_op import main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
+from tpuprof.analysis.sections.sparse_words import with_sparse
 from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
@@ -157,11 +158,7 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
     few = _in_few(run.hosts, bound, times)
     uneven = "" if few else _uneven(run, bound, times)
     text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail) + uneven
-    text = with_event(text, times, run)
-    if NO_OP in text:
-        from tpuprof.analysis.sections.sparse_words import with_sparse
-
-        text = with_sparse(text, times, run)
+    text = with_sparse(with_event(text, times, run), times, run)
     if bound.word == part.COMPILE:
         spent = zip(*_compile_times(run.hosts), strict=True)
         compiles = compile_sentence([(float(wall), float(lost)) for wall, lost in spent], times.busy)
