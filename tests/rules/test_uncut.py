@@ -113,6 +113,8 @@ CUT = {"MarkStep": 1}
         # Where nothing was counted, the trace tells.
         (host(counters=[{}, {}]), 2),
         (host(counters=[{}, {}], traced=1), 0),
+        # Samples in PyTorch's code look like tracing: without an event of torch_xla it is PyTorch's own work.
+        (host(counters=[{}, {}], traced=1, framework="unknown"), 2),
         # Nobody counted.
         (host(), 0),
     ],

@@ -11,7 +11,7 @@ from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.reads import CALLS
-from tpuprof.model.host.vocabulary import Activity
+from tpuprof.model.host.vocabulary import TORCH_XLA, Activity
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
 from tpuprof.model.intervals import EMPTY, covered, intersect, subtract
@@ -69,14 +69,20 @@ def uncut_in(host: HostRun) -> int:
 def off_device_in(host: HostRun) -> int:
     """Captured steps of a host, where none of them made a tensor of torch_xla or ran a graph; else 0.
 
-    A trace that holds no event of torch_xla at all does not name its framework: the capture does.
+    A trace that holds no event of torch_xla at all does not name its framework: the capture does. What samples take
+    for tracing in PyTorch's code is then PyTorch's own work.
     """
     if host.devices:
         return 0
     captured = [each for each in host.records if each.captured]
     # A step that cuts counts that, where anything is counted. One that does not has nothing of torch_xla in the trace.
-    known = all(each.counters for each in captured) or not any(
-        name in host.breakdown.parts and host.breakdown.parts[name].any() for name in _OF_TORCH_XLA
+    nameless = host.framework != TORCH_XLA
+    known = (
+        all(each.counters for each in captured)
+        or nameless
+        or not any(
+            name in host.breakdown.parts and host.breakdown.parts[name].any() for name in _OF_TORCH_XLA
+        )
     )
     used = any(each.graphs or each.counters.get(_TENSORS_MADE, 0) for each in captured)
     return len(captured) if known and not used else 0
