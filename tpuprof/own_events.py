@@ -18,6 +18,8 @@ READ_METHODS = (
 # The `call` of a graph cut that waits for the device, and of all waits that read nothing.
 BLOCKING_SYNC = "sync(wait=True)"
 WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", "synchronize", "block_until_ready", BLOCKING_SYNC])
+# Functions of Python's `threading` in which a thread waits for the end of another: a sampler and samples know them.
+THREAD_JOINS = ("join", "_wait_for_tstate_lock", "_shutdown", "_join_os_thread")
 # A training step. XProf takes a root event for one if its name begins with "train".
 STEP = "train_step"
 OPTIMIZER_STEP = "tpuprof.optimizer_step"

@@ -7,11 +7,11 @@ from tpuprof.model.in_few_steps import (
     FEW_SHARE,
     HELD_SHARE,
     IN_ONE_SHARE,
-    LONGER_FROM,
     few_of,
     said_of_few,
     said_of_mean,
 )
+from tpuprof.model.steps.table import TYPICAL_UP_TO
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 
 
@@ -68,7 +68,7 @@ def test_a_pause_that_makes_the_mean_longer_is_said_to(pause, said):
 
 @pytest.mark.parametrize(("share", "said"), [(0.01, True), (-0.01, False)])
 def test_steps_that_vary_are_no_longer_ones(share, said):
-    long = 100 * (LONGER_FROM + share)
+    long = 100 * (TYPICAL_UP_TO + share)
     assert bool(said_of_mean([100.0] * 5 + [long] * 3, [1.0] * 5 + [long] * 3)) is said
 
 

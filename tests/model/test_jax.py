@@ -450,10 +450,8 @@ def test_calls_that_hold_the_device_s_work_are_the_steps(analyze):
     assert report.steps.median_ms == pytest.approx(0.05, rel=0.1)
 
 
-def waits_in(call, steps=8, cpu=3_900):
-    """Steps of 10 ms: the device works for 6 ms while the thread waits in that call, as samples show; then it computes."""
-    trace = TraceBuilder()
-    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+def a_call_and_the_next_line(call):
+    """The words of two stacks: in that call at line 7, and at line 8."""
     words = {
         "frames": "<module> (/home/u/train.py:7)",
         "call": call,
@@ -461,6 +459,14 @@ def waits_in(call, steps=8, cpu=3_900):
         "user_call": call,
     }
     other = {**words, "frames": "<module> (/home/u/train.py:8)", "call": "", "source": "/home/u/train.py:8"}
+    return words, other
+
+
+def waits_in(call, steps=8, cpu=3_900):
+    """Steps of 10 ms: the device works for 6 ms while the thread waits in that call, as samples show; then it computes."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    words, other = a_call_and_the_next_line(call)
     for number in range(steps + 1):
         at = number * 10_000
         python.event("PjitFunction(step)", at, 300)
@@ -499,13 +505,7 @@ def spins_in(call, asleep, steps=8):
     """Steps of 10 ms: the device works for 2 ms. The thread is seen in that call at 3 ms, on a CPU, and in some asleep."""
     trace = TraceBuilder()
     python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
-    words = {
-        "frames": "<module> (/home/u/train.py:7)",
-        "call": call,
-        "source": "/home/u/train.py:7",
-        "user_call": call,
-    }
-    other = {**words, "frames": "<module> (/home/u/train.py:8)", "call": "", "source": "/home/u/train.py:8"}
+    words, other = a_call_and_the_next_line(call)
     for number in range(steps + 1):
         at = number * 10_000
         python.event("PjitFunction(step)", at, 300)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from functools import partial
-from itertools import chain, islice, tee
+from itertools import islice, tee
 
 from tpuprof.instrument.no_collections import without_collections
-from tpuprof.instrument.thread_frames import Place
+from tpuprof.instrument.thread_frames import Place, numbers_of_threads
+from tpuprof.own_events import THREAD_JOINS
 
 # Threads whose CPU time is read at most (threads).
 MAX_THREADS = 32
-# Functions of Python's `threading` in which a thread waits for the end of another.
-_JOINS = frozenset({"join", "_wait_for_tstate_lock", "_shutdown", "_join_os_thread"})
 
 
 def cpu_of_threads() -> dict[int, int]:
@@ -23,14 +21,12 @@ def cpu_of_threads() -> dict[int, int]:
     One call of C code finds the threads and reads their clocks: Python could switch threads between two calls, a thread
     could end, and the clock of a thread that has ended must not be asked for. No frame is held either.
     """
-    found = chain.from_iterable(map(tuple, islice(iter(sys._current_frames, None), 1)))
-    idents, again = tee(islice(found, MAX_THREADS))
+    idents, again = tee(islice(numbers_of_threads(), MAX_THREADS))
     clocks = map(time.clock_gettime_ns, map(time.pthread_getcpuclockid, again))
     return without_collections(partial(dict, zip(idents, clocks, strict=False)))
 
 
 def joins(places: list[Place] | None) -> bool:
     """Whether a thread with this stack waits for the end of another one."""
-    return bool(places) and any(
-        code.co_name in _JOINS and code.co_filename == threading.__file__ for code, _ in (places or ())[:2]
-    )
+    innermost = (code for code, _ in (places or ())[:2])
+    return any(code.co_name in THREAD_JOINS and code.co_filename == threading.__file__ for code in innermost)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import partial
 from itertools import accumulate, chain, islice, repeat, takewhile
 from operator import attrgetter, itemgetter, truth
@@ -31,7 +32,14 @@ def frames_of_thread(ident: int, most: int) -> list[Place] | None:
         return None
 
 
+def numbers_of_threads() -> Iterator[int]:
+    """Numbers (`threading.get_ident`) of the threads that run Python, also of those that Python did not start.
+
+    Nothing is read before the first number is asked for: that belongs into one call without collections.
+    """
+    return chain.from_iterable(map(tuple, islice(iter(sys._current_frames, None), 1)))
+
+
 def threads_with_frames() -> list[int]:
-    """Numbers (`threading.get_ident`) of the threads that run Python, also of those that Python did not start."""
-    numbers = chain.from_iterable(map(tuple, islice(iter(sys._current_frames, None), 1)))
-    return without_collections(partial(list, numbers))
+    """The numbers of these threads, as a list."""
+    return without_collections(partial(list, numbers_of_threads()))

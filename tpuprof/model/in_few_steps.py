@@ -8,6 +8,7 @@ from itertools import accumulate
 import numpy as np
 
 from tpuprof.model.median import median
+from tpuprof.model.steps.table import TYPICAL_UP_TO
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 from tpuprof.units import counted, format_ms, format_share
 
@@ -20,9 +21,6 @@ FEW_SHARE = 0.5
 IN_ONE_SHARE = 2 / 3
 # Captured steps from which a few of them can be counted (steps).
 COUNTED_FROM = 4
-# The time of a step over the median one from which it is one of those that make the mean longer (ratio): steady steps
-# seen on shared machines stay below it, as for typical steps.
-LONGER_FROM = 1.25
 
 
 def few_of(times: Sequence[float]) -> int:
@@ -54,7 +52,7 @@ def said_of_mean(wall: Sequence[float], idle: Sequence[float]) -> str:
     if len(wall) < COUNTED_FROM:
         return ""
     middle, usual = median(np.array(wall)), median(np.array(idle))
-    longer = [ms > LONGER_FROM * middle for ms in wall]
+    longer = [ms > TYPICAL_UP_TO * middle for ms in wall]
     more = [max(ms - usual, 0.0) if long else 0.0 for ms, long in zip(idle, longer, strict=True)]
     few = few_of(more)
     if not few or sum(more) < NAMED_FROM_SHARE * sum(wall):

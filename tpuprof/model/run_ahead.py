@@ -13,7 +13,7 @@ from tpuprof.model.intervals import Int64, Spans, contains, covered
 from tpuprof.model.median import median
 from tpuprof.model.steadiness import MIN_STEPS
 from tpuprof.model.steps import Steps
-from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP, Phase
+from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP, LeftOut
 from tpuprof.model.steps.table import WHOLE_FROM_SHARE
 from tpuprof.records import record
 from tpuprof.units import counted
@@ -203,16 +203,10 @@ def _between(steps: Steps, begin: int, end: int) -> Steps:
     """The steps in those rows, the others as phases; all of them where too few would be left."""
     if (begin, end) == (0, len(steps)) or end - begin < (FULL_FROM_STEPS if begin else MIN_STEPS):
         return steps
-    start, until = int(steps.start[begin]), int(steps.end[end - 1])
-    phases = [each for each in steps.phases if start <= each.start < until]
-    if begin:
-        text = f"the host handed {counted(begin, 'step')} over while the queue of its programs filled up"
-        phases.insert(0, Phase(RUN_UP, int(steps.start[0]), start, begin, text, int(steps.number[begin])))
-    if end < len(steps):
-        text = f"the device did the work of {counted(len(steps) - end, 'step')} after the last of them"
-        last = int(steps.number[end - 1]) + 1
-        phases.append(Phase(RUN_AHEAD, until, int(steps.end[-1]), len(steps) - end, text, last))
-    return steps.only(slice(begin, end), phases=tuple(phases))
+    filled = f"the host handed {counted(begin, 'step')} over while the queue of its programs filled up"
+    left = len(steps) - end
+    later = f"the device did the work of {counted(left, 'step')} after the last of them"
+    return steps.between(begin, end, LeftOut(RUN_UP, begin, filled), LeftOut(RUN_AHEAD, left, later))
 
 
 def _queue(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> _Queue | None:

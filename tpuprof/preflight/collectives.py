@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from tpuprof.decode.hlo import Computation, HloModule, Instruction
+from tpuprof.decode.replica_groups import group_size
 
 KINDS = (
     "all-gather", "all-reduce", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
@@ -15,8 +15,6 @@ ASYNC_START = "AsyncCollectiveStart"
 ASYNC_DONE = "AsyncCollectiveDone"
 # How many calls deep a collective is looked for. libtpu writes one; a damaged text may call in a circle.
 _CALLS_DEEP = 4
-_GROUPS_LISTED = re.compile(r"^\{\{([\d,]*)\}")
-_GROUPS_IOTA = re.compile(r"^\[(\d+),(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ class Collectives:
 
 
 def _read(outer: Instruction, found: Instruction, kind: str, role: str, devices: int) -> Collective:
-    size = _group_size(found.attributes.get("replica_groups", ""), devices)
+    size = group_size(found.attributes.get("replica_groups", ""), devices)
     shape = found.shape
     if found.opcode.endswith("-start") and shape.is_tuple and len(shape.elements) > 1:
         shape = shape.elements[1]
@@ -140,13 +138,3 @@ def _role(opcode: str) -> str:
     if opcode.endswith("-start"):
         return "start"
     return "done" if opcode.endswith("-done") else "sync"
-
-
-def _group_size(text: str, devices: int) -> int:
-    iota = _GROUPS_IOTA.match(text)
-    if iota:
-        return int(iota.group(2))
-    listed = _GROUPS_LISTED.match(text)
-    if listed and listed.group(1):
-        return listed.group(1).count(",") + 1
-    return devices

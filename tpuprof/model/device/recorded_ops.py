@@ -12,7 +12,7 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.intervals import Bool, Int64, covered
 from tpuprof.model.median import median
-from tpuprof.model.steps.phase import OPS_NOT_RECORDED, Phase
+from tpuprof.model.steps.phase import OPS_NOT_RECORDED, LeftOut
 from tpuprof.model.steps.table import Steps
 from tpuprof.units import counted
 
@@ -35,19 +35,10 @@ def within_ops(steps: Steps, devices: list[DeviceActivity]) -> Steps:
     begin, end = max(kept, key=lambda each: each[1] - each[0])
     if end <= begin or (begin, end) == (0, len(steps)):
         return steps
-    start, until = int(steps.start[begin]), int(steps.end[end - 1])
     text = f"the trace has ops in {end - begin} of {counted(len(steps), 'step')}"
-    phases = [each for each in steps.phases if start <= each.start < until]
-    if begin:
-        phases.insert(
-            0, Phase(OPS_NOT_RECORDED, int(steps.start[0]), start, 0, text, int(steps.number[begin]))
-        )
-    if end < len(steps):
-        phases.append(
-            Phase(OPS_NOT_RECORDED, until, int(steps.end[-1]), 0, text, int(steps.number[end - 1]) + 1)
-        )
+    left_out = LeftOut(OPS_NOT_RECORDED, 0, text)
     note = steps.noted(f"{text}, and programs alone in the others, which are left out")
-    return replace(steps.only(slice(begin, end)), note=note, phases=tuple(phases))
+    return replace(steps.between(begin, end, left_out, left_out), note=note)
 
 
 def said_of_cut(steps: Steps) -> list[str]:

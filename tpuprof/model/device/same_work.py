@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
 from tpuprof.decode.limited import PROGRAMS_KEPT
+from tpuprof.decode.replica_groups import group_size
 from tpuprof.errors import TpuprofError
 from tpuprof.model.device.activity import DeviceActivity
 
@@ -38,7 +37,6 @@ _PRODUCTS = frozenset({"dot", "convolution"})
 _MULTIPLIES = re.compile(r"matmul|gemm|conv|dot", re.IGNORECASE)
 _ASKS_HOST = re.compile(r"callback|host", re.IGNORECASE)
 _CALLS = ("call", "fusion", "async-start")
-_IOTA = re.compile(r"\[(\d+),(\d+)\]")
 # How deep computations call one another at most (computations): real ones some five.
 NESTED_AT_MOST = 32
 
@@ -54,11 +52,14 @@ def note_same_work(devices: Iterable[DeviceActivity], protos: Mapping[str, bytes
         if any(ops.repeated is each for each in done):
             continue  # devices of one program share what is known of its ops
         done.append(ops.repeated)
-        for program in protos.keys() & set(ops.program):
+        rows: dict[str, list[int]] = {}
+        for row, program in enumerate(ops.program):
+            rows.setdefault(program, []).append(row)
+        for program in protos.keys() & rows.keys():
             count, names = same_work(protos[program])
             if not count:
                 continue
-            for row in np.flatnonzero([each == program for each in ops.program]).tolist():
+            for row in rows[program]:
                 ops.repeated[row] = count if ops.name[row] in names else 0
 
 
@@ -163,12 +164,7 @@ class _Followed:
 
     def _over_all(self, each: Instruction) -> bool:
         """Whether a collective is one of all devices."""
-        groups = each.attributes.get("replica_groups", "")
-        iota = _IOTA.match(groups)
-        if iota:
-            return int(iota[2]) == self._devices
-        members = groups.strip("{}")
-        return not members or ("}" not in members and members.count(",") + 1 == self._devices)
+        return group_size(each.attributes.get("replica_groups", ""), self._devices) == self._devices
 
 
 def _input(parameter: Instruction) -> _Value:

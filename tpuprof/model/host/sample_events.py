@@ -11,7 +11,7 @@ from tpuprof.model.host.op_cost import Sample
 from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family
 from tpuprof.model.intervals import EMPTY, Int64, Spans, union
 from tpuprof.model.timeline import Host, Track
-from tpuprof.own_events import GRAPH_CUT, STEP
+from tpuprof.own_events import GRAPH_CUT, STEP, THREAD_JOINS
 from tpuprof.safe_text import FROM_SAFE
 from tpuprof.units import PS_PER_US
 
@@ -37,7 +37,7 @@ _TEXTS = ("frames", "call", "source", "user_call", "iterator")
 # Share of the samples in which a thread waits for the end of another one, from which it does not train: one that trains
 # and saves in a thread may join that one for most of a step, and hands over programs between. A judgement.
 JOINS_FROM_SHARE = 0.98
-_JOINS = re.compile(r"(?:join|_wait_for_tstate_lock|_shutdown) \(.*\bthreading\.py:\d+\)$")
+_JOINS = re.compile(rf"(?:{'|'.join(THREAD_JOINS)}) \(.*\bthreading\.py:\d+\)$")
 
 
 def times_of(driver: Track | None, *events: str) -> Spans:

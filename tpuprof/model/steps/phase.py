@@ -29,3 +29,16 @@ class Phase:
     evidence: str
     step: int
     inside: bool = False
+
+
+@record(frozen=True)
+class LeftOut:
+    """What is said of steps that are left out at an end of a capture: a phase without its place."""
+
+    name: str
+    cuts: int
+    evidence: str
+
+    def phase(self, start: int, end: int, step: int) -> Phase:
+        """The phase from `start` to `end` (ps from origin)."""
+        return Phase(self.name, start, end, self.cuts, self.evidence, step)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tpuprof.model.intervals import Bool, Int64, Spans, contains
 from tpuprof.model.median import median
-from tpuprof.model.steps.phase import Phase
+from tpuprof.model.steps.phase import LeftOut, Phase
 from tpuprof.records import record
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
@@ -92,6 +92,16 @@ class Steps:
         """The steps in these rows alone, with other fields where `changed` has them."""
         number, start, end = self.number[rows], self.start[rows], self.end[rows]
         return replace(self, number=number, start=start, end=end, **changed)
+
+    def between(self, begin: int, end: int, before: LeftOut, after: LeftOut) -> Steps:
+        """The steps in rows `begin` to `end`; those before them, and those after them, are a phase each."""
+        start, until = int(self.start[begin]), int(self.end[end - 1])
+        phases = [each for each in self.phases if start <= each.start < until]
+        if begin:
+            phases.insert(0, before.phase(int(self.start[0]), start, int(self.number[begin])))
+        if end < len(self):
+            phases.append(after.phase(until, int(self.end[-1]), int(self.number[end - 1]) + 1))
+        return self.only(slice(begin, end), phases=tuple(phases))
 
     def noted(self, text: str) -> str:
         """The note with this behind it."""
