@@ -38,7 +38,7 @@ def test_an_op_above_its_roofline_is_inconsistent(analyze, flops, roofline):
             row.note
             == "inconsistent: its speed is 120 % of its roofline, above what the chip's compute allows"
         )
-        assert wrong[0].startswith("inconsistent: figures of 1 ops are not shown (dot.1: ")
+        assert wrong[0].startswith("inconsistent: figures of 1 op are not shown (dot.1: ")
 
 
 def test_mfu_of_289_percent_is_inconsistent(analyze):

@@ -397,3 +397,28 @@ def test_a_pipeline_of_devices_is_said_where_no_cause_is_known(analyze):
     assert (
         "Devices work by turns: at least one is busy for 100 % of the steps' time, each for 25 %" in sentence
     )
+
+
+@pytest.mark.parametrize(
+    ("lack", "kept", "told"),
+    [
+        ((6, 7, 8, 9), 6, "the trace lacks the programs of 4 steps after the last one"),
+        ((0, 1, 2), 7, "the trace lacks the programs of 3 steps before the first one"),
+    ],
+    ids=["last", "first"],
+)
+def test_runs_that_the_trace_lacks_at_an_end_are_told_where_their_ops_are_there(analyze, lack, kept, told):
+    """Four of ten steps were gone without a word, "nothing is known to be missing", and op times contradicted it."""
+    report = analyze(programs_with_holes(lack))
+    assert report.steps.count == kept
+    assert told in report.steps.note
+    assert any(told in warning for warning in report.warnings)
+    assert not any("inconsistent" in warning for warning in report.warnings)
+    assert wholeness(report) == "failed"
+    assert wholeness(analyze(programs_with_holes(()))) == "passed"
+
+
+def wholeness(report):
+    """The status of the rule on captures that are not whole."""
+    (found,) = [each for each in report.findings if each.rule == "truncated-trace"]
+    return found.status

@@ -255,6 +255,8 @@ def test_so_it_is_where_a_capture_holds_one_wait_and_the_device_begins_late(tmp_
         ([10] * 4 + [4], [8] * 5, []),
         # One step waits for two programs: the last has its wait there.
         ([3] + [10] * 5 + [18, 3], [10] * 8, ["run-up"]),
+        # The device needs 1 ms of the 6 that the last step is shorter: it waits for something else.
+        ([10] * 7 + [4], [1] * 7 + [30], []),
     ],
 )
 def test_a_step_at_an_end_that_lacks_its_wait_is_left_out(tmp_path, hosts, works, phases):

@@ -35,7 +35,7 @@ from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
 from tpuprof.model.device.program_ops import program_ops, programs_in_steps
 from tpuprof.model.device.recorded_devices import seen_in_steps
-from tpuprof.model.device.recorded_ops import said_of_cut, within_ops
+from tpuprof.model.device.recorded_ops import said_of_missing, within_ops
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.device.virtual_devices import cpu_devices, of_unknown_count
@@ -222,7 +222,7 @@ def _analyzed(
     if not devices:
         unfinished, feeding = unfinished_work(host, driver, words, steps, activity.compiling)
         breakdown = replace(breakdown, unfinished=unfinished, feeding=feeding)
-    doubts = [*warnings_of(threads), *seen.stopped, *said_of_cut(steps), *lacking_work(steps, devices)]
+    doubts = [*warnings_of(threads), *seen.stopped, *said_of_missing(steps), *lacking_work(steps, devices)]
     doubts += unseen_compiles(compiles, history.records) if words.eager and not devices else []
     return HostRun(
         name=name,

@@ -46,6 +46,10 @@ OF_A_WAIT = 0.5
 # than one. Where one or more are missing, up to so many steps at an end (steps) lack a wait for the device if they take
 # less than three quarters of what the others take; longer queues are those above.
 EVEN_WITHIN = 0.5
+# Of what steps at an end are shorter by, how much the device must need for the programs that are missing (share). A
+# wait is no longer than that; steps that are shorter for another reason, as a compile that took less, stay. A
+# judgement: half, as the device may work beside the host.
+EXPLAINS_SHORT_FROM = 0.5
 SHORT_AT_MOST = RUN_UP_FROM_STEPS - 1
 
 
@@ -100,9 +104,10 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
         return steps
     level = np.append(0.0, queue.length)
     begin, end = _once_full(level) or _full_at_the_end(level, steps) or (0, _until_last_wait(level))
-    if (begin, end) == (0, len(steps)):
-        begin, end = _without_short_ends(level, steps.wall_ps)
     device = _busiest(devices)
+    if (begin, end) == (0, len(steps)):
+        work = float(covered(device.busy, steps.start, steps.end).mean())
+        begin, end = _without_short_ends(level, steps.wall_ps, work)
     # Where programs wait, the device works.
     works = _works_in(device, steps, begin, end) if begin else _works_on(device, steps)
     return _between(steps, begin, end) if works else steps
@@ -178,8 +183,10 @@ def _until_last_wait(level: Float64) -> int:
     return last if grows >= max(RUN_UP_FROM_STEPS, GROWS_FROM * (steps - last)) else steps
 
 
-def _without_short_ends(level: Float64, wall: Int64) -> tuple[int, int]:
+def _without_short_ends(level: Float64, wall: Int64, work: float) -> tuple[int, int]:
     """The rows of the steps without the fewest at the ends that lack a wait: in the others as many programs end.
+
+    `work` is how long the device works in a step (ps).
 
     A host that reads the loss of the step before does not wait in the first captured step, since the device was done
     when recording began. And where a wait comes now in the graph cut and now behind it, the last step may have none.
@@ -193,8 +200,9 @@ def _without_short_ends(level: Float64, wall: Int64) -> tuple[int, int]:
         end = count - last
         if end - first < MIN_STEPS or abs(level[end] - level[first]) > EVEN_WITHIN:
             continue
-        ends = np.append(wall[:first], wall[end:])
-        if (ends < WHOLE_FROM_SHARE * median(wall[first:end])).all():
+        ends, usual = np.append(wall[:first], wall[end:]), median(wall[first:end])
+        needs = (level[-1] - level[0]) * work
+        if (ends < WHOLE_FROM_SHARE * usual).all() and needs >= EXPLAINS_SHORT_FROM * (usual - ends).sum():
             return first, end
     return 0, count
 

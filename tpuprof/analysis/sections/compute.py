@@ -16,6 +16,7 @@ from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import OpTotals, numbered
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64, covered, intersect
+from tpuprof.model.steps.phase import NOT_RECORDED
 from tpuprof.records import record
 from tpuprof.report.op_rows import Cores, OpRows
 from tpuprof.report.sections import CategoryRow, Compute, OpGroupRow, OpsLeftOut
@@ -47,7 +48,7 @@ class HostDevices:
     """What the compute section needs of one host's devices; sums over devices, times in ps.
 
     `sparse_ps` is SparseCore work in steps, `sparse_hidden_ps` what of it is beside the TensorCore's computing; None
-    where no device states any. `running_ps` is how long programs ran, None where a TPU does not say.
+    where no device states any. `running_ps` is how long programs ran, None where a trace does not say.
     """
 
     type: str
@@ -80,7 +81,7 @@ def host_devices(host: HostRun) -> HostDevices:
         peak_hbm_bytes_per_s=first.peak_hbm_bytes_per_s if first else None,
         sparse_ps=_sparse_ps(host, beside_compute=False),
         sparse_hidden_ps=_sparse_ps(host, beside_compute=True),
-        running_ps=_running_ps(host.devices),
+        running_ps=_running_ps(host.devices) if not _lacks_programs(host) else None,
     )
 
 
@@ -149,6 +150,11 @@ def _running_ps(devices: list[DeviceActivity]) -> int | None:
     """How long programs ran on TPUs, summed over devices; None where a device does not say."""
     known = bool(devices) and all(each.type != "CPU" and len(each.programs.start) for each in devices)
     return int(sum(each.executing.total for each in devices)) if known else None
+
+
+def _lacks_programs(host: HostRun) -> bool:
+    """Whether programs ran that the trace does not have: their time is unknown, that of their ops is not."""
+    return any(each.name == NOT_RECORDED for each in host.steps.phases)
 
 
 def _peaks(devices: list[HostDevices]) -> tuple[float | None, float | None]:

@@ -24,7 +24,7 @@ from tpuprof.report.memory import Memory
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import AnnotationRow, SourceRow, TransferRow
 from tpuprof.report.sections import Compute
-from tpuprof.units import ps_to_ms
+from tpuprof.units import counted, ps_to_ms
 
 # Ops and transfers named in a warning (names).
 NAMED = 3
@@ -86,10 +86,10 @@ def inconsistencies(
         found.append(memory.unavailable)
     doubtful = ops.where([note and is_inconsistent(note) for note in ops.column("note")])
     for what, wrong in (
-        ("ops", doubtful),
-        ("transfers", [row for row in transfers if is_inconsistent(row.note)]),
+        ("op", doubtful),
+        ("transfer", [row for row in transfers if is_inconsistent(row.note)]),
     ):
         if wrong:
             named = "; ".join(f"{row.name}: {row.note.removeprefix(INCONSISTENT)}" for row in wrong[:NAMED])
-            found.append(f"{INCONSISTENT}figures of {len(wrong)} {what} are not shown ({named})")
+            found.append(f"{INCONSISTENT}figures of {counted(len(wrong), what)} are not shown ({named})")
     return found

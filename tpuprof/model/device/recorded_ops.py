@@ -12,7 +12,7 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.intervals import Bool, Int64, covered
 from tpuprof.model.median import median
-from tpuprof.model.steps.phase import OPS_NOT_RECORDED, LeftOut
+from tpuprof.model.steps.phase import NOT_RECORDED, OPS_NOT_RECORDED, LeftOut
 from tpuprof.model.steps.table import Steps
 from tpuprof.units import counted
 
@@ -41,10 +41,11 @@ def within_ops(steps: Steps, devices: list[DeviceActivity]) -> Steps:
     return replace(steps.between(begin, end, left_out, left_out), note=note)
 
 
-def said_of_cut(steps: Steps) -> list[str]:
-    """What is missing of steps that were left out, for want of their ops."""
+def said_of_missing(steps: Steps) -> list[str]:
+    """What is missing of steps: those left out for want of their ops, and those without events of their own."""
     found = [each.evidence for each in steps.phases if each.name == OPS_NOT_RECORDED]
-    return [f"{found[0]}: its buffer may have been full. Figures are of those"] if found else []
+    told = [f"{found[0]}: its buffer may have been full. Figures are of those"] if found else []
+    return told + list(dict.fromkeys(each.evidence for each in steps.phases if each.name == NOT_RECORDED))
 
 
 def without_ops(devices: list[DeviceActivity], steps: Steps) -> list[DeviceActivity]:

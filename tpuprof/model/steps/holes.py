@@ -85,6 +85,37 @@ def by_ops(start: Int64, device: DeviceActivity) -> Int64:
     return _in_steps(_between(start, unseen), _between(start, begin))
 
 
+def with_ends(steps: Steps, device: DeviceActivity) -> Steps:
+    """The steps of a device's programs, with what its ops say of steps before the first and after the last.
+
+    Those ops ran in no program of the trace: the events of their programs were dropped.
+    """
+    events = device.op_events
+    begin = _of_longest(events.op, events.start, events.self_ps)
+    per_step = median(_between(steps.start, begin)) if len(steps) >= FROM_STEPS else 0
+    if not per_step:
+        return steps
+    unseen = begin[~contains(device.executing, begin)]
+    ends = [
+        (unseen[unseen < steps.start[0]], "before the first one", int(steps.number[0])),
+        (unseen[unseen >= steps.end[-1]], "after the last one", int(steps.number[-1]) + 1),
+    ]
+    phases, told = [], []
+    for times, where, number in ends:
+        lack = round(len(times) / per_step)
+        if lack:
+            text = f"the trace lacks the programs of {counted(lack, 'step')} {where}"
+            told.append(f"{text}, of which it has ops")
+            phases.append(Phase(NOT_RECORDED, int(times[0]), int(times[-1]), 0, text, number))
+    if not told:
+        return steps
+    return replace(
+        steps,
+        note=steps.noted(f"{' and '.join(told)}: they are not counted"),
+        phases=tuple(sorted([*steps.phases, *phases], key=lambda each: each.start)),
+    )
+
+
 def _of_longest(label: Int64, time: Int64, length: Int64) -> Int64:
     """Such times of the label that takes most of the time, in order."""
     return np.sort(time[label == np.bincount(label, length).argmax()]) if len(time) else time

@@ -9,7 +9,7 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.intervals import Int64
-from tpuprof.model.steps.holes import by_ops, by_other, far_apart, lacking, without_holes
+from tpuprof.model.steps.holes import by_ops, by_other, far_apart, lacking, with_ends, without_holes
 from tpuprof.model.steps.repetition import (
     EXPLAINS_FROM_SHARE,
     MIN_REPEATS,
@@ -45,15 +45,17 @@ def program_steps(devices: list[DeviceActivity], recorded: Recorded = ALL) -> St
     """
     enough = [each for each in running_longest(devices) if len(each.programs.start) >= MIN_REPEATS]
     found = _of_one(enough[0], recorded) if enough else None
-    if found is None or enough[0].type == "CPU" or not far_apart(found.start):
+    if found is None or enough[0].type == "CPU":
         return found
+    if not far_apart(found.start):
+        return with_ends(found, enough[0])
     alike = [each for each in enough if _main(each) == _main(enough[0])]
     all_steps = [found, *(_of_one(each, recorded) for each in alike[1:])]
     row = max(range(len(alike)), key=lambda row: len(all_steps[row] or ()))
     steps = all_steps[row] or found
     lack = _lacking(row, steps, alike)
     number = steps.number + np.cumsum(lack) - lack
-    return without_holes(replace(steps, number=number), steps.start, lack)
+    return with_ends(without_holes(replace(steps, number=number), steps.start, lack), alike[row])
 
 
 def _of_one(device: DeviceActivity, recorded: Recorded) -> Steps | None:
