@@ -211,8 +211,8 @@ class Controller:
                 f"and in {self._unsettled} more a compile may have been under way, so the capture may show its start"
             )
         return (
-            f"training never became steady: {self.compiling} of the first {self.seen} steps compiled, so the captured "
-            "steps may compile too"
+            f"training never became steady: {self.compiling} of the first {self.seen} steps compiled, and "
+            f"{recording.compiling} of the {recording.steps} captured ones"
         )
 
     @property

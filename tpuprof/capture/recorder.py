@@ -436,7 +436,7 @@ class Recorder:
             kept,
             backend=type(self._backend).__name__,
             ir_debug=self._ir_debug,
-            source_lines=self._source_lines,
+            source_lines=self._source_lines or (kept is not None and kept.recording.wants_lines),
             overhead_ns=self.overhead_ns,
         )
 

@@ -283,7 +283,7 @@ def _of_figures(report: Report) -> Iterator[_Unknown]:
 
 def _has_lines(report: Report) -> bool:
     """Whether the capture collected source lines: ops that have none then, as copies of the compiler's, have none."""
-    return _capture(report).get("source_lines") is True
+    return True in (_capture(report).get("source_lines"), _capture(report).get("ir_debug_by_user"))
 
 
 def _of_findings(report: Report) -> Iterator[_Unknown]:
