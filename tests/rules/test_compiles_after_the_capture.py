@@ -66,6 +66,12 @@ def test_the_title_says_what_compiles_took_and_how_many_steps_compiled_later(lat
     assert found.share == pytest.approx(0.9 * min(later / 200 / 0.5, 1.0))
 
 
+@pytest.mark.parametrize(("later", "confidence"), [(3, "medium"), (4, "high")])
+def test_a_rate_that_few_compiles_tell_is_not_sure(later, confidence):
+    """The price was high on one compile in 45 steps. A binomial distribution's error is 57 % of 3, 49 % of 4 in 200."""
+    assert check_kinds(half_compile(later, 0.95), ("shape",)).confidence == confidence
+
+
 @pytest.mark.parametrize(
     ("later", "counted"),
     [(["constant", "constant"], 3), (["constant"], 1), (["shape", "shape"], 0), (["constant", "graph"], 2)],

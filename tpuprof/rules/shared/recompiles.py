@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tpuprof import parts as part
@@ -38,6 +40,10 @@ UNSEEN_CAUSE = "those hold none of it, so what changed is unknown"
 # What compiles count that came once or twice after the capture (ratio): the first short batch and the first evaluation
 # compile once, a new learning rate per epoch each time. Half is the middle between none of it and all. A judgement.
 MAY_BE_ONCE = 0.5
+# Standard error of the share of steps that compile, over that share, up to which a price by it is sure (ratio): of n
+# steps with the share p, sqrt((1 - p) / (n p)), a binomial distribution's. One of 45 steps has 0.99, four of eight
+# 0.35. A judgement: half.
+RATE_WITHIN = 0.5
 COMES_AGAIN_UNKNOWN = "; it is unknown whether compiles come again"
 # The cause of a compile that made the same program, and all others: each has advice of its own in JAX. Where JAX says
 # which of the causes it was, that is all; else all are advised, and how to learn which one it is (`ask`).
@@ -87,7 +93,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         evidence,
         title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, sure=least == most),
         price=counterfactual(_without(signals, most, first), _without(signals, least, first)),
-        confidence="low" if least != most else "high" if known else "medium",
+        confidence="low" if least != most else "high" if known and _rate_is_known(signals) else "medium",
         cases=_cases(signals, [row.cause for row in chosen if row.cause.kind not in _UNTOLD]),
     )
 
@@ -227,6 +233,17 @@ def _rates(signals: Signals) -> list[Evidence]:
         for where, of, total, text in found
         if total
     ]
+
+
+def _rate_is_known(signals: Signals) -> bool:
+    """Whether so many steps were seen that the share of those which compile is sure, where the price takes it from."""
+    after, steps = signals.after_capture, len(signals.steps)
+    compiling = len({(row.host, row.step) for row in signals.step_compiles})
+    if after is not None and after.shows(steps):
+        compiling, steps = after.compiling_steps, after.steps
+    if not compiling:
+        return False
+    return math.sqrt(max(steps - compiling, 0) / (steps * compiling)) <= RATE_WITHIN
 
 
 def _calls(rows: list[CompileRow]) -> list[Evidence]:
