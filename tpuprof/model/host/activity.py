@@ -270,6 +270,11 @@ def _explain(
         held = intersect(by_activity[Activity.DISPATCH], held)
         by_activity[Activity.DISPATCH] = subtract(by_activity[Activity.DISPATCH], held)
         kinds[GIL] = merge(kinds.get(GIL, EMPTY), held)
+        if vocabulary.eager:
+            # While dynamo traces a function it calls the same ops, on tensors that hold nothing.
+            traced = intersect(by_activity[Activity.DISPATCH], samples.spans(COMPILING))
+            by_activity[Activity.DISPATCH] = subtract(by_activity[Activity.DISPATCH], traced)
+            by_activity[Activity.COMPILE] = merge(by_activity[Activity.COMPILE], traced)
     by_activity[vocabulary.building] = merge(by_activity[vocabulary.building], building)
     by_activity[Activity.HOST_NAMED] = merge(*kinds.values())
     by_activity[residual] = merge(by_activity.get(residual, EMPTY), rest)
