@@ -9,7 +9,7 @@ from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.step_times import StepTimes
-from tpuprof.model.verdict import AS_LARGE_FROM, SLOWER_FROM, bound_of
+from tpuprof.model.verdict import AS_LARGE_FROM, IDLES_BEYOND, SLOWER_FROM, bound_of
 from tpuprof.model.verdict_reads import BALANCE_FOR_SYNC, OF_TRACING_FOR_READS
 from tpuprof.model.verdict_sentence import IDLE_BESIDE_FROM_SHARE, sentence
 from tpuprof.model.verdict_words import (
@@ -145,6 +145,14 @@ def test_turns_that_the_runtime_forces_leave_the_slower_of_the_two():
     assert "60.0 ms of each step" in text
     assert "the host works for 49.0 ms, most of it tracing" in text
     assert bound_of(load({"tracing": 40}, host_work=60 * SLOWER_FROM + 1, waited=50)).word == "tracing"
+
+
+@pytest.mark.parametrize(
+    ("host_work", "word"), [(40 / IDLES_BEYOND, "tracing"), (40 / IDLES_BEYOND + 1, "device")]
+)
+def test_a_wait_in_the_runtime_with_an_idle_device_is_no_wait_for_its_programs(host_work, word):
+    """ "Mostly device-bound: the device is busy for 27 % of each step" was said of calls that copy 200 MB each time."""
+    assert bound_of(load({"tracing": 40}, host_work=host_work, waited=50)).word == word
 
 
 @pytest.mark.parametrize(("waited", "word"), [(NAMED_FROM_SHARE * 100, "device"), (9.9, "tracing")])

@@ -25,6 +25,10 @@ from tpuprof.model.verdict_words import (
 # How many times slower the slower of host and device must be to be the bound, where the runtime makes them take turns
 # (ratio): nearer, a measurement on a shared machine does not tell which it is. The inverse of BALANCE_FOR_SYNC.
 SLOWER_FROM = 1.25
+# How many times longer than the host works the device must idle for the host's waits in the runtime to be no waits for
+# its programs (ratio): in turns, one works while the other waits. 200 MB of NumPy that each call copies to the device
+# are such a wait: 106 ms, with 13 ms of work. A judgement.
+IDLES_BEYOND = 2.0
 # Share of the largest cause from which another one is about as large: repeated captures of one program differ by a
 # fifth and more in what of two such causes is larger.
 AS_LARGE_FROM = 0.8
@@ -201,6 +205,15 @@ def _slower(load: StepTimes, why: Decisions) -> str:
 def _by_work(load: StepTimes, why: Decisions) -> str:
     """The same, of a trace that shows both: by what each of them needs."""
     host = "the host holds the step back: its part is named"
+    if why.at_least(
+        f"idle time of the device, compared with {IDLES_BEYOND:g} times the host's work",
+        load.wall - load.busy,
+        IDLES_BEYOND * load.host_work,
+        MS,
+        yes=f"the host waits in the runtime while the device idles too, so it waits for something else: {host}",
+        no="the host works while the device idles: they may take turns",
+    ):
+        return ""
     waits = why.at_least(
         "the host's own waits for the device in the runtime",
         load.waited,
