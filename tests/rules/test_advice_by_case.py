@@ -165,7 +165,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
             "program",
             "read",
         },
-        "input-starved": {"again", "batches", "workers", "restarts"},
+        "input-starved": {"again", "arguments", "batches", "workers", "restarts"},
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "ask", "other"},
         "recompiles-shape": {"grows", "batch", "weights"},
