@@ -266,9 +266,12 @@ def _explain(
         called, kinds, rest = refine(samples, rest)
         building = merge(building, called)
     if samples is not None:
-        held = intersect(_in_calls_alone(driver, vocabulary), samples.spans(GIL))
-        held = intersect(by_activity[Activity.DISPATCH], held)
-        by_activity[Activity.DISPATCH] = subtract(by_activity[Activity.DISPATCH], held)
+        calling = intersect(_in_calls_alone(driver, vocabulary), by_activity[Activity.DISPATCH])
+        # JAX hands NumPy's arrays over with the lock.
+        handing = by_activity[Activity.HOST_TO_DEVICE] if vocabulary.framework == "jax" else EMPTY
+        held = intersect(merge(calling, handing), samples.spans(GIL))
+        for each in (Activity.DISPATCH, Activity.HOST_TO_DEVICE):
+            by_activity[each] = subtract(by_activity[each], held)
         kinds[GIL] = merge(kinds.get(GIL, EMPTY), held)
     by_activity[vocabulary.building] = merge(by_activity[vocabulary.building], building)
     by_activity[Activity.HOST_NAMED] = merge(*kinds.values())
