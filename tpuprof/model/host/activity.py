@@ -270,8 +270,8 @@ def _explain(
         # JAX hands NumPy's arrays over with the lock.
         handing = by_activity[Activity.HOST_TO_DEVICE] if vocabulary.framework == "jax" else EMPTY
         held = intersect(merge(calling, handing), samples.spans(GIL))
-        for each in (Activity.DISPATCH, Activity.HOST_TO_DEVICE):
-            by_activity[each] = subtract(by_activity[each], held)
+        for kind in (Activity.DISPATCH, Activity.HOST_TO_DEVICE):
+            by_activity[kind] = subtract(by_activity[kind], held)
         kinds[GIL] = merge(kinds.get(GIL, EMPTY), held)
     by_activity[vocabulary.building] = merge(by_activity[vocabulary.building], building)
     by_activity[Activity.HOST_NAMED] = merge(*kinds.values())
