@@ -769,6 +769,16 @@ def test_other_calls_of_jax_are_dispatch(read, given):
     assert found["dispatch"] == pytest.approx(10, abs=0.1)
 
 
+@pytest.mark.parametrize(("others", "waits"), [(9_000, True), (0, False)])
+def test_a_call_of_jax_that_hands_an_array_over_waits_for_pythons_lock(read, others, waits):
+    """A batch of 8 KiB took 5 to 10 ms, while a thread tokenized: "the device idles ... waiting for data"."""
+    trace = one_call(1_000, others)
+    called_by(trace, 50, 9_900, "DevicePut")
+    found = parts_ms(read(trace))
+    assert found.get("host:gil", 0.0) == pytest.approx(9 if waits else 0, abs=0.2)
+    assert found["host_to_device"] == pytest.approx(1 if waits else 9.9, abs=0.2)
+
+
 def of_lines(report, part):
     """Exposed and hidden ms per step of each call in a part."""
     found = {}

@@ -1,6 +1,7 @@
 """What the verdict adds on the host: the line that makes or awaits batches, the lines that trace."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,14 +40,14 @@ def row(part, line, ms, call, function="", below=()):
 )
 def test_where_input_takes_its_time(part, said):
     stacks = [row(part, 7, 50.0, "json.loads(x)", "collate"), row("tracing", 91, 9.0, "model(x)")]
-    assert host_sentence("input", "", times(**{part: 55.0}), stacks, run=None) == said
+    assert host_sentence("input", "", times(**{part: 55.0}), stacks, run=SimpleNamespace(hosts=[])) == said
 
 
 @pytest.mark.parametrize(("seen", "named"), [(24.0, False), (26.0, True)])
 def test_a_line_that_holds_little_of_the_input_is_not_named(seen, named):
     """Samples that come late show the line after a copy: `float(loss)` copies nothing to the device."""
     stacks = [row("host_to_device", 7, seen, "float(loss)")]
-    said = host_sentence("input", "", times(host_to_device=100.0), stacks, run=None)
+    said = host_sentence("input", "", times(host_to_device=100.0), stacks, run=SimpleNamespace(hosts=[]))
     assert ("float(loss)" in said) == named
 
 

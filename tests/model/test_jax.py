@@ -186,6 +186,33 @@ def test_a_compile_inside_the_call_is_worth_what_it_takes(analyze):
     assert first.savings.high == pytest.approx(8, rel=0.05)
 
 
+def branches_outside_of_jit(steps=6, ops=100):
+    """Each step traces the branches of a `jax.lax.cond`, whose ops run nothing, compiles it and calls it."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    for number in range(steps):
+        at = number * 10_000
+        python.event("PjitFunction(grad)", at, 100)
+        python.event("trace_to_jaxpr_dynamic", at + 200, 2_900)
+        for at_op in range(ops):
+            python.event("PjitFunction(multiply)", at + 210 + at_op * 28, 20)
+        python.event("PjitFunction(cond)", at + 3_200, 6_700)
+        python.event("backend_compile_and_load", at + 3_300, 6_500)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 9_850, 10)
+    return trace
+
+
+def test_ops_that_are_only_traced_run_nothing(analyze):
+    """`optax.MultiSteps` outside of jit: "A step runs 1,928 programs one by one" was said of 56 programs."""
+    report = analyze(branches_outside_of_jit())
+    assert "2 calls" in report.steps.note
+    assert report.breakdown["tracing"].ms_per_step == pytest.approx(2.9, abs=0.3)
+    (first,) = [each for each in report.findings if each.status == "failed"]
+    assert first.rule == "recompiles-other"
+    # The compile, and the tracing that JAX does to compile.
+    assert first.savings.high == pytest.approx(9.5, rel=0.06)
+
+
 def made(start, program=""):
     return Compile(0, "", program, start, 10)
 

@@ -153,3 +153,47 @@ def test_calls_that_only_fill_the_queue_of_a_device_not_shown_are_no_steps(tmp_p
     if mean is not None:
         assert sum(row.wall_ms for row in report.steps.per_step) / steps == pytest.approx(mean, rel=0.01)
         assert [each.name for each in report.phases] == ["run-up"]
+
+
+# A call of the host, a program, and a checkpoint behind all of them (µs); a host that checkpoints waits every ten steps.
+CALL, PROGRAM, SAVES, EVERY = 500, 5_000, 4_000, 10
+
+
+def checkpointed(*, first, steps=25):
+    """JAX's host runs ahead and waits in each tenth step for all programs; recording begins in step `first` of ten.
+
+    The programs of the steps before are still on the device then.
+    """
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    client = trace.host().line("tf_XLAPjRtCpuClient/2")
+    at, free = 0, first * (PROGRAM - CALL) if first else 0
+    for program in range(first):
+        begin = free - (first - program) * PROGRAM
+        if begin + PROGRAM > 0:
+            start = max(begin, 0)
+            client.event("ThunkExecutor::Execute (wait for completion)", start, begin + PROGRAM - start - 1)
+            run.event(
+                "dot.1", start, begin + PROGRAM - start - 1, hlo_op="dot.1", hlo_module="f", program_id=1
+            )
+    for number in range(first, first + steps):
+        python.event("PjitFunction(step)", at, CALL - 100)
+        start = max(free, at + 100)
+        client.event("ThunkExecutor::Execute (wait for completion)", start, PROGRAM - 1)
+        run.event("dot.1", start, PROGRAM - 1, hlo_op="dot.1", hlo_module="f", program_id=1)
+        free, at = start + PROGRAM, at + CALL
+        if number % EVERY == EVERY - 1:
+            python.event("block_until_ready", at, free - at)
+            at = free + SAVES
+    python.event("PjitFunction(step)", at, CALL - 100)
+    return trace
+
+
+@pytest.mark.parametrize(("first", "left_out"), [(9, {"run-up", "run-ahead"}), (0, {"run-ahead"})])
+def test_a_wait_for_steps_before_the_recording_is_in_no_step(tmp_path, first, left_out):
+    """Of 21 steps of 62 ms the first waited for nine before it, and the mean was 86 ms."""
+    report = analyze_run(checkpointed(first=first).write(tmp_path / "host.xplane.pb"))
+    mean = sum(row.wall_ms for row in report.steps.per_step) / report.steps.count
+    assert mean == pytest.approx((PROGRAM + SAVES / EVERY) / 1e3, rel=0.03)
+    assert report.steps.count == 20
+    assert {each.name for each in report.phases} == left_out

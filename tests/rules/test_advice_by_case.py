@@ -165,9 +165,9 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
             "program",
             "read",
         },
-        "input-starved": {"again", "batches", "workers", "restarts"},
+        "input-starved": {"again", "arguments", "batches", "workers", "restarts"},
         "uneven-steps": {"work", "input", "read"},
-        "recompiles-other": {"function", "static", "number", "ask", "other"},
+        "recompiles-other": {"function", "static", "number", "flow", "ask", "other"},
         "recompiles-shape": {"grows", "batch", "weights"},
         "device-to-host-sync": {"value", "branch", "arrays"},
         "straggler-host": {"alone", "turns"},
@@ -282,6 +282,20 @@ def test_what_jax_says_of_a_compile_decides_the_advice(detail, cases, explains):
     asks = detail == SAME_PROGRAM and not explains
     assert outcome.cases == cases | ({"ask"} if asks else set())
     assert ("JAX_EXPLAIN_CACHE_MISSES" in rule.page.remedy("jax").text_for(outcome.cases)) == asks
+
+
+@pytest.mark.parametrize(
+    ("program", "flow"), [("jit_cond(225)", True), ("jit_scan(7)", True), ("jit_condition(7)", False)]
+)
+def test_a_branch_or_a_loop_outside_of_a_jitted_function_is_put_into_one(program, flow):
+    """`optax.MultiSteps` calls `jax.lax.cond`: "Make each jitted function once" was the advice."""
+    rule = find_rule("recompiles-other")
+    run = recompiled(0.9, "again", "again")
+    run["report"] = {"compiles": [replace(row, program=program) for row in run["report"]["compiles"]]}
+    outcome = rule.check(given(**run, framework="jax", explains_misses=False))
+    text = rule.page.remedy("jax").text_for(outcome.cases)
+    assert ("around the function that calls `jax.lax.cond`" in text) is flow
+    assert ("Make each jitted function once" in text) is not flow
 
 
 @pytest.mark.parametrize(

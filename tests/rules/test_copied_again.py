@@ -51,5 +51,13 @@ def test_the_advice_is_for_what_is_copied(share, cases):
     assert outcome_of(find_rule("input-starved"), signals).cases == frozenset(cases)
 
 
+@pytest.mark.parametrize(("again", "cases"), [(0.0, {"arguments"}), (1.0, {"again"})])
+def test_arguments_of_a_call_have_advice_of_their_own(again, cases):
+    signals = given(steps=steps(host_to_device=60.0), copied_again=again, copied_for="train_step")
+    found = outcome_of(find_rule("input-starved"), signals)
+    assert found.cases == cases
+    assert ("that train_step is given" in found.title) == (cases == {"arguments"})
+
+
 def test_a_wait_for_batches_is_no_copy():
     assert outcome_of(find_rule("input-starved"), given(steps=steps(input_wait=60.0))).cases == {"batches"}

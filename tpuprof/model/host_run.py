@@ -46,6 +46,7 @@ from tpuprof.model.host.activity import (
     with_lock_after_waits,
 )
 from tpuprof.model.host.after_reads import without_idle_waits
+from tpuprof.model.host.awaited_copies import with_awaited_copies
 from tpuprof.model.host.driver import autograd_threads, find_driver
 from tpuprof.model.host.eager_causes import with_upload_causes
 from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
@@ -67,7 +68,7 @@ from tpuprof.model.host.unfinished_work import (
     work_is_elsewhere,
 )
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
-from tpuprof.model.host.uploads import again_share
+from tpuprof.model.host.uploads import again_share, given_to
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Spans, merge
 from tpuprof.model.outside_capture import outside_of
@@ -116,6 +117,8 @@ class HostRun:
     unexplained_reads_ps: int
     # Share of the time of copies to the device in steps that copies what it had already.
     copied_again: float = 0.0
+    # The jitted function whose calls are given most of what is copied to the device in steps, empty where none is.
+    copied_for: str = ""
     # Steps in which an optimizer stepped.
     optimizer_steps: int = 0
     # Programs that reads of values ran in mid-step.
@@ -207,6 +210,7 @@ def _analyzed(
     devices = seen.devices
     busy = [each.busy for each in devices]
     activity = without_idle_waits(with_lock_after_waits(activity, driver, busy), busy)
+    activity = with_awaited_copies(activity, host, busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
     fields = {
@@ -362,6 +366,7 @@ def _of_host(
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
         "eager": eager_dispatch(host, driver, words, steps),
         "copied_again": again_share(driver, activity, steps),
+        "copied_for": given_to(driver, words, steps),
         "unnamed": unnamed_time(driver, activity, steps, devices),
         "handing_over": handing_over(host, words, activity, steps, devices) if driver else None,
         "unexplained_reads_ps": unexplained_reads(driver, words, steps),

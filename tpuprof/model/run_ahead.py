@@ -51,6 +51,9 @@ EVEN_WITHIN = 0.5
 # judgement: half, as the device may work beside the host.
 EXPLAINS_SHORT_FROM = 0.5
 SHORT_AT_MOST = RUN_UP_FROM_STEPS - 1
+# What is said of steps at the beginning that are left out.
+_FILLS = "the host handed {} over while the queue of its programs filled up"
+_OLDER_WORK = "in {}, the device did the work of steps before the recording"
 
 
 @record(frozen=True)
@@ -96,21 +99,30 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
     """The steps without those at either end whose work the device does before or after them.
 
     The queue is empty where a recording begins, and later full: steps that only fill it take the host no time. Where a
-    host waits every 20 steps for all of them, those after the last wait have their work behind the last step. What is
-    between steps hands over work of its own: nothing is left out there.
+    host waits every 20 steps for all of them, those after the last wait have their work behind the last step, and those
+    up to the first one hold the work of steps before the recording. What is between steps hands over work of its own:
+    nothing is left out there.
     """
     queue = _queue(steps, devices, dispatching)
     if queue is None or not steps.tile:
         return steps
-    level = np.append(0.0, queue.length)
-    begin, end = _once_full(level) or _full_at_the_end(level, steps) or (0, _until_last_wait(level))
-    device = _busiest(devices)
-    if (begin, end) == (0, len(steps)):
-        work = float(covered(device.busy, steps.start, steps.end).mean())
-        begin, end = _without_short_ends(level, steps.wall_ps, work)
+    level, device = np.append(0.0, queue.length), _busiest(devices)
     # Where programs wait, the device works.
-    works = _works_in(device, steps, begin, end) if begin else _works_on(device, steps)
-    return _between(steps, begin, end) if works else steps
+    older = _until_first_wait(level) if contains(device.busy, steps.start[:1]).all() else 0
+    rest = steps.only(slice(older, len(steps)))
+    begin, end = _even_rows(level[older:], rest, device)
+    works = _works_in(device, rest, begin, end) if begin else _works_on(device, rest)
+    begin, end = (older + begin, older + end) if works else (older, len(steps))
+    return _between(steps, begin, end, _OLDER_WORK if begin == older else _FILLS)
+
+
+def _even_rows(level: Float64, steps: Steps, device: DeviceActivity) -> tuple[int, int]:
+    """The rows of steps that hold as much work as they hand over; `level` is the queue before each, and at the end."""
+    found = _once_full(level) or _full_at_the_end(level, steps) or (0, _until_last_wait(level))
+    if found != (0, len(steps)):
+        return found
+    work = float(covered(device.busy, steps.start, steps.end).mean())
+    return _without_short_ends(level, steps.wall_ps, work)
 
 
 def without_run_up(steps: Steps) -> Steps:
@@ -183,6 +195,16 @@ def _until_last_wait(level: Float64) -> int:
     return last if grows >= max(RUN_UP_FROM_STEPS, GROWS_FROM * (steps - last)) else steps
 
 
+def _until_first_wait(level: Float64) -> int:
+    """The steps until the queue is as short as it gets for the first time; 0 where it does not shrink by much there.
+
+    More programs end in them than they hand over, so a queue of older ones was there.
+    """
+    short = np.flatnonzero((level <= level.min() + 1) & (np.diff(level, prepend=level[0]) <= 0))
+    first = int(short[0])
+    return first if level[0] - level[first] >= max(RUN_UP_FROM_STEPS, GROWS_FROM * first) else 0
+
+
 def _without_short_ends(level: Float64, wall: Int64, work: float) -> tuple[int, int]:
     """The rows of the steps without the fewest at the ends that lack a wait: in the others as many programs end.
 
@@ -207,11 +229,14 @@ def _without_short_ends(level: Float64, wall: Int64, work: float) -> tuple[int, 
     return 0, count
 
 
-def _between(steps: Steps, begin: int, end: int) -> Steps:
-    """The steps in those rows, the others as phases; all of them where too few would be left."""
+def _between(steps: Steps, begin: int, end: int, why: str = _FILLS) -> Steps:
+    """The steps in those rows, the others as phases; all of them where too few would be left.
+
+    `why` is what is said of those before.
+    """
     if (begin, end) == (0, len(steps)) or end - begin < (FULL_FROM_STEPS if begin else MIN_STEPS):
         return steps
-    filled = f"the host handed {counted(begin, 'step')} over while the queue of its programs filled up"
+    filled = why.format(counted(begin, "step"))
     left = len(steps) - end
     later = f"the device did the work of {counted(left, 'step')} after the last of them"
     return steps.between(begin, end, LeftOut(RUN_UP, begin, filled), LeftOut(RUN_AHEAD, left, later))

@@ -155,6 +155,11 @@ class HostSignals(StepSignals):
         """Share of the time of copies to the device in steps that copies an array again; of the host with least."""
         return min((host.copied_again for host in self._run.hosts), default=0.0)
 
+    @signal("name", needs=(STEPS, HOST_EVENTS))
+    def copied_for(self) -> str:
+        """The jitted function whose calls are given most of what is copied to the device; empty where none is."""
+        return next((host.copied_for for host in self._run.hosts if host.copied_for), "")
+
     @signal("programs", needs=(STEPS, HOST_EVENTS))
     def read_graphs(self) -> list[ReadGraphs]:
         """Programs that reads of values ran in mid-step, by line, and what of them the step computed again."""

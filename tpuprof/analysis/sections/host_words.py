@@ -69,7 +69,7 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
     if name:
         return _in_annotation(USER_PREFIX + name, load, stacks)
     if word == "input":
-        return _input(load, stacks)
+        return _input(load, stacks, run)
     eager = _eager(run) if word in _OF_EAGER_MODE else ""
     more = {
         "undecided": lambda: _estimate(load, run),
@@ -92,9 +92,15 @@ def in_words_of(run: Run, text: str) -> str:
     return text.replace(HANDS_OVER, what)
 
 
-def _input(load: StepTimes, stacks: list[HostStackRow]) -> str:
-    """The line, or the function, at which the host makes or awaits batches, or copies them; empty where unknown."""
+def _input(load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
+    """The line, or the function, at which the host makes or awaits batches, or copies them; empty where unknown.
+
+    Copies that the runtime makes of a call's arguments have that call's name.
+    """
     largest = max((INPUT_WAIT, HOST_TO_DEVICE, HOST_IO), key=lambda name: load.parts.get(name, 0.0))
+    given = next((host.copied_for for host in run.hosts if host.copied_for), "")
+    if largest == HOST_TO_DEVICE and given:
+        return f" Most of it is copies of NumPy's arrays that {given} is given."
     where = where_of(stacks, largest)
     # Where samples cover a small part of it, what they saw may be what came after.
     if largest not in _AT_INPUT or where is None or where.ms < SEEN_FROM_SHARE * load.parts[largest]:

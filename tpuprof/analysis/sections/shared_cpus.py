@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpuprof import parts as part
 from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE, cpu_use, cpu_wait
+from tpuprof.model.host.sample_events import BLOCKING
+from tpuprof.model.host.stacks import Stack, family
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.report.host_lines import Where, lines_of
@@ -18,6 +22,7 @@ ALL_CPUS_FROM_SHARE = 0.85
 OWN_CODE_FROM_SHARE = 0.2
 # Share of that time at its first line from which no other lines are mentioned. A judgement.
 ONE_LINE_FROM_SHARE = 0.9
+_PYTHON = part.HOST_PREFIX + "python"
 
 
 def said_of_shared_cpus(run: Run, bound: Bound, times: StepTimes, stacks: list[HostStackRow]) -> str:
@@ -28,7 +33,7 @@ def said_of_shared_cpus(run: Run, bound: Bound, times: StepTimes, stacks: list[H
         return ""
     lines = [
         Where(source, call, exposed + hidden)
-        for source, call, exposed, hidden in lines_of(stacks, part.HOST_PREFIX + "python")
+        for source, call, exposed, hidden in lines_of(_that_work(stacks), _PYTHON)
         if source
     ]
     longest = max(lines, key=lambda each: each.ms, default=None)
@@ -40,6 +45,16 @@ def said_of_shared_cpus(run: Run, bound: Bound, times: StepTimes, stacks: list[H
         f" But the device is this machine's CPU, and code at {longest.text}{others} runs beside it for "
         f"{format_ms(own)} of each step. {short}: without that code the device may be faster."
     )
+
+
+def _that_work(stacks: list[HostStackRow]) -> list[HostStackRow]:
+    """The stacks of the host's own code, also where the training thread makes its batches and waits for nobody."""
+    batches = [row for row in stacks if row.part == part.INPUT_WAIT and family(_stack(row)) not in BLOCKING]
+    return [row for row in stacks if row.part == _PYTHON] + [replace(row, part=_PYTHON) for row in batches]
+
+
+def _stack(row: HostStackRow) -> Stack:
+    return Stack(tuple(row.frames), row.call, row.source, row.user_call)
 
 
 def _short_of_cpus(run: Run) -> str:

@@ -266,9 +266,12 @@ def _explain(
         called, kinds, rest = refine(samples, rest)
         building = merge(building, called)
     if samples is not None:
-        held = intersect(_in_calls_alone(driver, vocabulary), samples.spans(GIL))
-        held = intersect(by_activity[Activity.DISPATCH], held)
-        by_activity[Activity.DISPATCH] = subtract(by_activity[Activity.DISPATCH], held)
+        calling = intersect(_in_calls_alone(driver, vocabulary), by_activity[Activity.DISPATCH])
+        # JAX hands NumPy's arrays over with the lock.
+        handing = by_activity[Activity.HOST_TO_DEVICE] if vocabulary.framework == "jax" else EMPTY
+        held = intersect(merge(calling, handing), samples.spans(GIL))
+        for kind in (Activity.DISPATCH, Activity.HOST_TO_DEVICE):
+            by_activity[kind] = subtract(by_activity[kind], held)
         kinds[GIL] = merge(kinds.get(GIL, EMPTY), held)
         if vocabulary.eager:
             # While dynamo traces a function it calls the same ops, on tensors that hold nothing.

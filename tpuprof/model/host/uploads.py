@@ -1,15 +1,21 @@
-"""Copies to the device of what was copied there before: the capture compares the arrays."""
+"""Copies to the device: of what was copied there before, which the capture compares, and of a call's arguments."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from tpuprof.model.host.activity import HostActivity
-from tpuprof.model.host.vocabulary import Activity
-from tpuprof.model.intervals import Spans, covered, intersect, union
+from tpuprof.model.host.vocabulary import Activity, Vocabulary
+from tpuprof.model.intervals import Spans, contains, covered, inherit, intersect, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import UPLOAD
 
 _AGAIN = "again"
+# What JAX calls a jitted function's call, and what it calls handing an array to the runtime that copies it.
+_CALL, _HANDED = "PjitFunction(", "DevicePut"
+# Share of such time inside the calls of one function from which the copies are its arguments (share). A judgement.
+ARGUMENTS_FROM_SHARE = 0.5
 
 
 def again_share(driver: Track | None, activity: HostActivity, steps: Steps) -> float:
@@ -27,3 +33,24 @@ def _again(driver: Track) -> Spans:
     told = driver.plane.stat_integers(driver.stats(_AGAIN), _AGAIN, len(driver), missing=0)
     rows = rows[told[rows] > 0]
     return union(driver.start[rows], driver.end[rows])
+
+
+def given_to(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> str:
+    """The jitted function whose calls are given most of the arrays that are copied in steps; empty where none is.
+
+    Such arrays are NumPy's: a call copies them, each time.
+    """
+    if driver is None or vocabulary.framework != "jax" or not len(steps):
+        return ""
+    names = driver.plane.events.names
+    handed = driver.named(_HANDED)
+    handed = handed[contains(union(steps.start, steps.end), driver.start[handed])]
+    if not len(handed):
+        return ""
+    calls = [row if name.startswith(_CALL) else -1 for row, name in enumerate(names)]
+    call = inherit(np.array([*calls, -1])[driver.name_row], driver.parent, -1)[handed]
+    taken = (driver.end - driver.start)[handed]
+    of_call = np.bincount(call + 1, weights=taken)
+    most = int(np.argmax(of_call))
+    enough = most > 0 and of_call[most] >= ARGUMENTS_FROM_SHARE * taken.sum()
+    return names[most - 1].removeprefix(_CALL).removesuffix(")") if enough else ""

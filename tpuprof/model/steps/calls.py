@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 
 from tpuprof.model.host.recorded import ALL, Recorded
-from tpuprof.model.host.vocabulary import Vocabulary
-from tpuprof.model.intervals import Bool, Int64
+from tpuprof.model.host.vocabulary import Activity, Vocabulary
+from tpuprof.model.intervals import Bool, Int64, inherit
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, MEDIUM, Steps, StepSource, whole_steps
 from tpuprof.model.steps.training_calls import function_of
@@ -84,11 +84,27 @@ def _named(driver: Track, found: Repetition) -> str:
 
 
 def outermost_calls(driver: Track, vocabulary: Vocabulary) -> Int64:
-    """Rows of calls that lie in no other call, in time order: tracing a function calls those inside it."""
+    """Rows of calls that lie in no other call, in time order: tracing a function calls those inside it and runs none.
+
+    `jax.lax.cond` outside of a jitted function traces its branches before it calls anything.
+    """
     wanted = np.flatnonzero(np.isin(driver.name_row, vocabulary.calls.rows(driver.plane.events.names)))
+    wanted = wanted[~_traced(driver, vocabulary)[wanted]]
     rows = driver.outermost(wanted)
     rows = rows[np.argsort(driver.start[rows], kind="stable")]
     return rows[~_belong_to_others(driver, wanted, rows)]
+
+
+def _traced(driver: Track, vocabulary: Vocabulary) -> Bool:
+    """Which events are inside one of JAX's that traces."""
+    if vocabulary.framework != "jax":
+        return np.zeros(len(driver), np.bool_)
+    names = driver.plane.events.names
+    tracing = [vocabulary.activity(name) is Activity.TRACING for name in names]
+    found: Bool = (
+        inherit(np.where(np.array([*tracing, False])[driver.name_row], 1, -1), driver.parent, -1) > 0
+    )
+    return found
 
 
 def _belong_to_others(driver: Track, calls: Int64, outermost: Int64) -> Bool:

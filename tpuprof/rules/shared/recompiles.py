@@ -24,7 +24,7 @@ from tpuprof.model.compile.recurrence import (
 from tpuprof.model.outside_capture import SAME_RATE_FROM
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.model.telemetry import compiles_before
-from tpuprof.report.schema import Cause, CompileRow, Evidence
+from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -54,6 +54,10 @@ _EXPLAINED = {
     NEW_STATIC: "static",
     WEAK_TYPE: "number",
 }
+# What JAX calls the program of a loop or a branch that is called outside of a jitted function. Such a program holds the
+# functions that the call is given: where those are made again, as a closure is, it compiles again.
+FLOW = "flow"
+_OF_FLOW = ("jit_cond", "jit_scan", "jit_while")
 # Causes that tell nothing of what changed: all advice is given where no compile has another one.
 _UNTOLD = ("unknown", "first")
 
@@ -94,7 +98,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, sure=least == most),
         price=counterfactual(_without(signals, most, first), _without(signals, least, first)),
         confidence="low" if least != most else "high" if known and _rate_is_known(signals) else "medium",
-        cases=_cases(signals, [row.cause for row in chosen if row.cause.kind not in _UNTOLD]),
+        cases=_cases(signals, [row for row in chosen if row.cause.kind not in _UNTOLD]),
     )
 
 
@@ -103,12 +107,14 @@ def _where_so_many(share: float, seen: float) -> float:
     return share / (1.0 - seen + share) if share > 0 and seen < 1 else share
 
 
-def _cases(signals: Signals, causes: list[Cause]) -> frozenset[str]:
+def _cases(signals: Signals, compiles: list[CompileRow]) -> frozenset[str]:
     """What is advised: of compiles that made the same program, the cause that JAX states, else each and how to ask."""
-    found = {OTHER for each in causes if each.kind != AGAIN}
-    for each in causes:
-        if each.kind == AGAIN:
-            known = {case for said, case in _EXPLAINED.items() if each.detail.startswith(said)}
+    found = {OTHER for row in compiles if row.cause.kind != AGAIN}
+    for row in compiles:
+        if row.cause.kind == AGAIN and function_of(row.program) in _OF_FLOW:
+            found.add(FLOW)
+        elif row.cause.kind == AGAIN:
+            known = {case for said, case in _EXPLAINED.items() if row.cause.detail.startswith(said)}
             found |= known or {*_EXPLAINED.values(), *(() if signals.explains_misses else (ASK,))}
     return frozenset(found)
 

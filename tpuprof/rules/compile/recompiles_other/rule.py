@@ -42,6 +42,10 @@ object that is not equal to one before.
 [number] Give a number one type in all calls, such as `jnp.float32(lr)`: a Python number and an array do not share a
 program.
 
+[flow] Put `jax.jit` around the function that calls `jax.lax.cond`, `scan`, `while_loop` or `fori_loop`: outside of a
+jitted function such a call compiles whenever the functions that it is given were made again, as those of
+`optax.MultiSteps` are in each update.
+
 [ask] Which of these it is, JAX says in a capture with `JAX_EXPLAIN_CACHE_MISSES=1`, unless the function is a library's.
 
 [other] Let the decision be data: `jnp.where`, or `jax.lax.cond` where one side is expensive. Keep the structure of what

@@ -13,7 +13,7 @@ A batch made while the device waits adds its whole time to the step; made ahead,
 
 Time per step waiting for batches, copying them to the device, and in infeed, as a mean over all captured steps; how
 long a batch takes to make, and whether it is made ahead; how much of the copies is of an array that was copied
-before.
+before; and in JAX the jitted function whose arguments most of them are.
 
 ## How to fix
 
@@ -49,6 +49,11 @@ Keep them: pass `persistent_workers=True`. Where each epoch makes a loader of it
 ## How to fix in JAX
 
 [again] Copy what does not change to the device once, before the loop: `jax.device_put` outside it.
+
+[arguments] A jitted function copies each NumPy array that it is given to the device in each call. Put what does not
+change (a data set, a table, a mask) there once, by `jax.device_put` before the loop, and take a batch's rows from it
+inside the function. Put a batch there one step early: call `jax.device_put` for the next one before you wait for this
+step.
 
 [batches] Make batches ahead in threads or processes (Grain, a DataLoader, or a thread of your own that runs your
 generator and fills a queue), and put them on the devices one step early: call `jax.device_put` with the batch's
@@ -125,6 +130,7 @@ PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
         "typical_ms",
         "falls_back",
         "copied_again",
+        "copied_for",
         "stacks_if_sampled",
         "input_pipelines",
     ),
@@ -153,17 +159,19 @@ def check(signals: Signals) -> Outcome:
         evidence.append(
             Evidence("of the copies' time copies an array that was copied before", again, "share")
         )
+    given = signals.copied_for if largest == part.HOST_TO_DEVICE and again < AGAIN_FROM_SHARE else ""
+    data = f"NumPy's arrays that {given} is given" if given else "data"
     gone = dict.fromkeys(_of_input(signals) - {part.HOST_IO}, 0.0)
     return failed(
         share,
         evidence,
-        title=f"The device waits {format_share(share)} of each step for data{f', at {where.text}' if where else ''}",
+        title=f"The device waits {format_share(share)} of each step for {data}{f', at {where.text}' if where else ''}",
         price=counterfactual(
             Change(host=gone, device={part.HOST_IO: 0.0}),
             # What is copied again need not be copied at all; another copy may take as long wherever it is made.
             Change(host={part.INPUT_WAIT: 0.0, part.HOST_TO_DEVICE: 1 - again}),
         ),
-        cases=_cases(waits, again, signals.input_pipelines),
+        cases=frozenset({"arguments"}) if given else _cases(waits, again, signals.input_pipelines),
     )
 
 
