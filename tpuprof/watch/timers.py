@@ -48,7 +48,7 @@ class Timers:
             if (module, owner, name) in self._done or module not in sys.modules:
                 continue
             try:
-                found = sys.modules[module]
+                found: Any = sys.modules[module]
                 found = getattr(found, owner, None) if owner else found
                 if hasattr(found, name):
                     self._replace(found, name, what)
