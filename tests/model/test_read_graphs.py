@@ -35,11 +35,13 @@ def program(dots, size=8, line=7, plain=0):
     return proto.SerializeToString()
 
 
-def trace_of(reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True, thread="python", cpus=0):
+def trace_of(
+    reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True, thread="python", cpus=0, fetches=False
+):
     """Steps of 1 ms on a busy device; those in `reads` read a value first, whose program takes `device` (µs).
 
     Where `cuts` is false the read hands no program over: it waits for one that the step handed over before. With `cpus`
-    the device is the CPU, and so many of its threads run each op side by side.
+    the device is the CPU, and so many of its threads run each op side by side. `fetches`: an op on the host takes it in.
     """
     trace = TraceBuilder()
     python = trace.host().line("python")
@@ -57,7 +59,8 @@ def trace_of(reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True, th
         python.event("train", begin, 1000, _r=1)
         if step in reads:
             reader = trace.host().line(thread)
-            reader.event("tpuprof.host_read", begin + 100, device + 100, call="item", source=LINE)
+            if not fetches:
+                reader.event("tpuprof.host_read", begin + 100, device + 100, call="item", source=LINE)
             if cuts:
                 reader.event("ScheduleSyncTensorsGraph", begin + 110, 20)
             reader.event("PjRtComputationClient::TransferFromDevice", begin + 140, device + 50)

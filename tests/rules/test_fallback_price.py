@@ -36,3 +36,18 @@ def test_a_read_in_half_of_the_steps_leaves_the_turns(rule, op, more):
     assert any(
         "a read that stays: item" in each.text and each.source == "train.py:9" for each in found.evidence
     )
+
+
+@pytest.mark.parametrize(("again", "named"), [(9.9, False), (10.0, True)])
+def test_work_that_the_device_does_again_is_saved_as_well(again, named):
+    """It is saved also where the device hardly idles: with the op's own time at least, with all idle time at most."""
+    facts = fallen(1.0, busy_share=0.95, op="aten::_ctc_loss")
+    found = outcome_of(
+        find_rule("aten-fallback"), given(**facts, steps=steps(aten_fallback=3.0), again_for_ops_ms=again)
+    )
+    assert found.status == ("failed" if named else "passed")
+    if named:
+        price = found.price.savings
+        assert (price.low, price.high) == (pytest.approx(13.0), pytest.approx(15.0))
+        assert found.confidence == "medium"
+        assert "and the step computes again what they take in: 10.0 ms per step" in found.title

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tpuprof.instrument.saves import SAVES
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
 from tpuprof.instrument.wrapped_calls import Function, Replaced, call_span
@@ -26,7 +27,6 @@ except ImportError:  # not built, or for another Python or machine
 _FAKE_TENSORS = "torch._subclasses"
 # Where scan traces its body: at every call, unless its function is known to be pure.
 _SCAN = ("torch_xla.experimental.scan", "value_and_grad_partitioned")
-_SAVES = (("torch", "save"), ("torch_xla.core.xla_model", "save"))
 _LOADERS = (
     ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__"),
     ("torch_xla.distributed.parallel_loader", "PerDeviceLoader", "next"),
@@ -47,8 +47,8 @@ def install() -> list[str]:
     notes: list[str] = []
     for module, owner, name in _LOADERS:
         _try(notes, functools.partial(_wrap_method, module, owner, name, NEXT_BATCH, "input"))
-    for module, name in _SAVES:
-        _try(notes, functools.partial(_wrap_function, module, name, CHECKPOINT, "checkpoint"))
+    for module, owner, name in SAVES:
+        _try(notes, functools.partial(_wrap_save, module, owner, name))
     _try(notes, functools.partial(_wrap_function, *_SCAN, SCAN_TRACE, "scan"))
     for name in READ_METHODS:
         _try(notes, functools.partial(_wrap_read, name))
@@ -96,6 +96,14 @@ def _wrap_method(module: str, owner: str, name: str, event: str, kind: str) -> N
 def _wrap_function(module: str, name: str, event: str, kind: str) -> None:
     if module in sys.modules:
         _replace(sys.modules[module], name, event, kind)
+
+
+def _wrap_save(module: str, owner: str, name: str) -> None:
+    """Wrap a function that saves a checkpoint, where it is imported and this version of its library has it."""
+    found = sys.modules.get(module)
+    found = getattr(found, owner, None) if owner else found
+    if hasattr(found, name):
+        _replace(found, name, CHECKPOINT, "checkpoint")
 
 
 def _replace(owner: Any, name: str, event: str, kind: str) -> None:

@@ -72,7 +72,7 @@ from tpuprof.model.host.uploads import again_share, given_to
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Spans, merge
 from tpuprof.model.outside_capture import outside_of
-from tpuprof.model.read_graphs import ReadGraphs, read_graphs
+from tpuprof.model.read_graphs import ReadGraphs, fallback_graphs, read_graphs
 from tpuprof.model.ready_batches import without_ready_batches
 from tpuprof.model.run_ahead import with_even_ends, without_run_up
 from tpuprof.model.steps import Steps, find_steps
@@ -82,7 +82,7 @@ from tpuprof.model.steps.optimizer import steps_with_calls
 from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP
 from tpuprof.model.steps.table import StepSource
 from tpuprof.model.steps.training_calls import Functions, Trains
-from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
+from tpuprof.model.telemetry import StepRecord, compile_frames, fallback_counts, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
 from tpuprof.parallel import begin, in_threads
 from tpuprof.parts import HOST_OTHER, HOST_PREFIX
@@ -121,8 +121,9 @@ class HostRun:
     copied_for: str = ""
     # Steps in which an optimizer stepped.
     optimizer_steps: int = 0
-    # Programs that reads of values ran in mid-step.
+    # Programs that reads of values ran in mid-step, and those that ops on the host ran for their inputs.
     read_graphs: list[ReadGraphs] = field(default_factory=list)
+    fallback_graphs: list[ReadGraphs] = field(default_factory=list)
     # Ops of a step that were programs of their own, where the step runs in eager mode.
     eager_ops: EagerOps | None = None
     # What a step of an eager framework dispatches.
@@ -349,12 +350,13 @@ def _of_host(
 ) -> dict[str, Any]:
     """Fields of a host that are read from its threads, and from what the process noted."""
     reading = [driver, *autograd_threads(host)] if driver else []
-    lowered = none_fell_back(history.records)
+    lowered, fell_back = none_fell_back(history.records), fallback_counts(history.records)
     implicit = implicit_reads(driver, words, steps, activity.samples) if lowered else []
     blocked = activity.spans(Activity.DEVICE_TO_HOST_SYNC)
     unmarked = array_reads(activity.samples, blocked, steps) if words.framework == "jax" else []
     return {
         "read_graphs": read_graphs(reading, words, steps, devices, protos),
+        "fallback_graphs": fallback_graphs(reading, words, steps, devices, protos) if fell_back else [],
         "tracing": split_tracing(host, driver, words, activity, steps, devices),
         "input": read_input(host, driver, words, activity, steps, devices),
         "host_reads": host_reads(

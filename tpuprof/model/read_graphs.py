@@ -1,14 +1,18 @@
-"""Programs that reads of values run by themselves in mid-step, and what of them the step computes again.
+"""Programs that reads and ops on the host run by themselves in mid-step, and what the step computes again of them.
 
 `.item()` before the graph cut runs what that one value needs, and nothing else stays on the device: the next read, and
 the cut at the step's end, compute the same ops again. An evaluation that is read runs a program of its own as well,
 whose work nothing else does: it has the same shapes, but its ops were traced from another line of the training loop. So
 an op is the same where its whole Python stack is; programs without stacks (captured without IR debugging) tell nothing.
+
+An op that XLA does not know, and that runs on the host, fetches its inputs in the same way: what they need is a program
+of its own, and whatever else is kept for the backward pass is computed again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -17,12 +21,13 @@ from tpuprof.decode.hlo_proto import frames_of, parse_module_proto
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
 from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.aten_fallbacks import unasked_reads
 from tpuprof.model.host.graph_cuts import cuts_with_causes
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
-from tpuprof.own_events import HOST_READ
+from tpuprof.own_events import GRAPH_CUT, HOST_READ
 from tpuprof.records import record
 
 # Share of step time that programs of reads take from which it is asked what they compute (share): below it, nothing of
@@ -45,6 +50,8 @@ _NO_WORK = (
 )
 # What makes an instruction the same in two programs.
 _Op = tuple[object, ...]
+# The events of a thread that wait for a program that they ran (rows).
+_Waits = Callable[[Track, Vocabulary, Steps], Int64]
 
 
 @record(frozen=True)
@@ -74,10 +81,32 @@ def read_graphs(
 
     `threads` are the training thread and those of autograd.
     """
+    return _graphs(_cutting_reads, threads, vocabulary, steps, devices, protos)
+
+
+def fallback_graphs(
+    threads: list[Track],
+    vocabulary: Vocabulary,
+    steps: Steps,
+    devices: list[DeviceActivity],
+    protos: dict[str, bytes],
+) -> list[ReadGraphs]:
+    """The same of ops that run on the host, which are one row: only where such ops are known to have run."""
+    return _graphs(_fetching_inputs, threads, vocabulary, steps, devices, protos)
+
+
+def _graphs(
+    waits: _Waits,
+    threads: list[Track],
+    vocabulary: Vocabulary,
+    steps: Steps,
+    devices: list[DeviceActivity],
+    protos: dict[str, bytes],
+) -> list[ReadGraphs]:
     if not threads or not len(steps) or not devices:
         return []
     device = max(devices, key=lambda each: each.busy.total)
-    runs = [run for each in threads for run in _runs(each, vocabulary, steps, device)]
+    runs = [run for each in threads for run in _runs(each, waits(each, vocabulary, steps), steps, device)]
     if sum(ps for *_, ps in runs) < ASKED_FROM_SHARE * int(steps.wall_ps.sum()):
         return []
     again = _again({program for *_, program, _ in runs}, device, steps, protos)
@@ -111,8 +140,26 @@ def _row(
     return ReadGraphs(*key, len(members), sum(ps for *_, ps in members), int(by_step.sum()), by_step)
 
 
+def _cutting_reads(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
+    """Reads of the program that ran a graph in steps."""
+    rows = np.array(
+        sorted({row for row in cuts_with_causes(thread, vocabulary, steps) if row >= 0}), np.int64
+    )
+    names = thread.plane.events.names
+    return rows[thread.name_row[rows] == names.index(HOST_READ)] if HOST_READ in names else rows[:0]
+
+
+def _fetching_inputs(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
+    """Transfers in steps by which ops on the host fetch their inputs."""
+    if GRAPH_CUT not in thread.plane.events.names:
+        return np.empty(0, np.int64)  # only tpuprof's capture shows that the program's own reads are others
+    rows = unasked_reads(thread, vocabulary)
+    at = np.searchsorted(steps.start, thread.start[rows], "right") - 1
+    return rows[(at >= 0) & (thread.start[rows] < steps.end[np.maximum(at, 0)])]
+
+
 def _runs(
-    thread: Track, vocabulary: Vocabulary, steps: Steps, device: DeviceActivity
+    thread: Track, rows: Int64, steps: Steps, device: DeviceActivity
 ) -> list[tuple[str, str, int, str, int]]:
     """(call, line, row of the step, program, its time on the device in ps) of each program that a read ran.
 
@@ -121,11 +168,6 @@ def _runs(
     events = device.op_events
     order = np.argsort(events.start, kind="stable")
     start, end, op = events.start[order], events.end[order], events.op[order]
-    rows = np.array(
-        sorted({row for row in cuts_with_causes(thread, vocabulary, steps) if row >= 0}), np.int64
-    )
-    names = thread.plane.events.names
-    rows = rows[thread.name_row[rows] == names.index(HOST_READ)] if HOST_READ in names else rows[:0]
     stats = thread.stats("call", "source")
     calls = thread.plane.stat_text(stats, "call", len(thread))
     sources = thread.plane.stat_text(stats, "source", len(thread))

@@ -19,10 +19,10 @@ class StepTimes:
     whether the trace shows what the device does at all. `blocked` is the time that reads block the training thread
     (None: unknown). `behind` is the device's queue of programs where it grows: how long the device idles is then
     unknown. `again` is work of the device that reads ran by themselves in mid-step, and that the step computes as well.
-    `fallbacks_share` is the share of steps that hold an op which falls back to the host. `unfinished` is how long the
-    device worked at least, and `feeding` how long another thread handed programs to it, where the trace has no device
-    plane and reads waited for both. `for_reads` is idle time in which the host makes graphs that reads run by
-    themselves.
+    `fallbacks_share` is the share of steps that hold an op which falls back to the host; `again_for_ops` is what
+    `again` is, for such ops. `unfinished` is how long the device worked at least, and `feeding` how long another thread
+    handed programs to it, where the trace has no device plane and reads waited for both. `for_reads` is idle time in
+    which the host makes graphs that reads run by themselves.
     """
 
     wall: float
@@ -39,6 +39,7 @@ class StepTimes:
     unfinished: float = 0.0
     feeding: float = 0.0
     for_reads: float = 0.0
+    again_for_ops: float = 0.0
 
 
 @record(frozen=True)

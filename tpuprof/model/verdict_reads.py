@@ -136,6 +136,9 @@ def fallbacks_hold_it(
     """
     own = groups.get("fallback", 0.0)
     often = load.fallbacks_share >= READS_IN_STEPS_SHARE
+    if own and often and load.again_for_ops and _computes_again_for_ops(load, own, word, groups, why):
+        cost = own + load.again_for_ops
+        return Bound("fallback", cost / load.wall, cost, again=True)
     # Where reads stay, host and device take turns at them.
     alone = load.seen and load.reads_share < READS_IN_STEPS_SHARE
     if not own or not often or not alone or word not in (*TURNS_EXPLAIN, "fallback"):
@@ -156,6 +159,20 @@ def fallbacks_hold_it(
     ):
         return Bound("fallback", turns / load.wall, turns, by_turns=True)
     return None
+
+
+def _computes_again_for_ops(
+    load: StepTimes, own: float, word: str, groups: Mapping[str, float], why: Decisions
+) -> bool:
+    """Whether ops that run on the host cost most, with the work that the device does twice for their inputs."""
+    return why.at_least(
+        f"ops that run on the host, with work that the device does again for them, compared with {named(word)}",
+        own + load.again_for_ops,
+        max(groups.get(word, 0.0) if word != "fallback" else 0.0, NAMED_FROM_SHARE * load.wall),
+        MS,
+        yes="the ops hold the step back: fallback-bound",
+        no="the largest idle time is looked at",
+    )
 
 
 def _again_costs_more(load: StepTimes, turns: float, why: Decisions) -> bool:

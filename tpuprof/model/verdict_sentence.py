@@ -76,6 +76,11 @@ FALLBACKS_FORCE_TURNS = (
     "Fallback-bound: ops that XLA does not know run on the host, which makes host and device take turns and costs "
     "up to {of_step}."
 )
+# The sentence where the device does its work again, for what such ops take in.
+COMPUTED_AGAIN_FOR_OPS = (
+    "Fallback-bound: ops that XLA does not know run on the host. What they take in comes from graphs of their own, "
+    "and the step computes the same again, which costs about {of_step} in all."
+)
 
 # Words of time in which the device is in a program: what it does there may not be in the trace.
 _OF_DEVICE = ("collective", "offload", "callback")
@@ -123,7 +128,7 @@ def _own_sentence(bound: Bound) -> str:
     if bound.again and bound.by_turns:
         return TURNS_AND_AGAIN
     if bound.again:
-        return COMPUTED_AGAIN
+        return COMPUTED_AGAIN_FOR_OPS if bound.word == "fallback" else COMPUTED_AGAIN
     if bound.by_cuts:
         return CUT_BY_READS
     if bound.by_turns:

@@ -172,6 +172,13 @@ class HostSignals(StepSignals):
         columns = [again_by_step(host.read_graphs, len(host.steps)) for host in self._run.hosts]
         return np.concatenate([np.empty(0, np.int64), *columns]) / PS_PER_MS
 
+    @signal("ms", needs=(STEPS,))
+    def again_for_ops_ms(self) -> float:
+        """Work of the device per step that ran for what ops on the host take in, and that the step computes as well."""
+        columns = [again_by_step(host.fallback_graphs, len(host.steps)) for host in self._run.hosts]
+        steps = sum(len(each) for each in columns)
+        return sum(int(each.sum()) for each in columns) / steps / PS_PER_MS if steps else 0.0
+
     @signal("yes or no", needs=(STEPS, HOST_EVENTS))
     def cut_may_wait(self) -> bool:
         """Whether a graph cut may wait for its own program: the CPU client does, for buffers that programs take over.

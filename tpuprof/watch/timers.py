@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tpuprof.instrument.saves import SAVES
 from tpuprof.instrument.state import note_failure
 from tpuprof.ledger.clock import Clock
 
@@ -21,9 +22,7 @@ FUNCTIONS = (
     ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__", INPUT),
     ("torch_xla.distributed.parallel_loader", "PerDeviceLoader", "next", INPUT),
     ("_XLAC", "", "_xla_wait_device_ops", WAIT),
-    ("torch", "", "save", SAVE),
-    ("torch_xla.core.xla_model", "", "save", SAVE),
-    ("torch.distributed.checkpoint", "", "save", SAVE),
+    *((*save, SAVE) for save in SAVES),
     ("torch", "", "load", RESTORE),
     ("torch.distributed.checkpoint", "", "load", RESTORE),
 )
@@ -49,8 +48,8 @@ class Timers:
             if (module, owner, name) in self._done or module not in sys.modules:
                 continue
             try:
-                found = sys.modules[module]
-                found = getattr(found, owner) if owner else found
+                found: Any = sys.modules[module]
+                found = getattr(found, owner, None) if owner else found
                 if hasattr(found, name):
                     self._replace(found, name, what)
                     self._done.add((module, owner, name))

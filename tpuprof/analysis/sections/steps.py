@@ -62,6 +62,7 @@ def mean_step(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         behind=_together(behind),
         blocked=sum(each.blocked_ps for each in reads) / count / PS_PER_MS if reads else None,
         again=mean(again_by_step(host.read_graphs, len(host.steps)) for host in hosts),
+        again_for_ops=mean(again_by_step(host.fallback_graphs, len(host.steps)) for host in hosts),
         unfinished=mean(host.breakdown.unfinished for host in hosts),
         feeding=mean(host.breakdown.feeding for host in hosts),
         for_reads=mean(host.breakdown.for_reads for host in hosts),
@@ -118,7 +119,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
     steps, split = host.steps, host.breakdown
     wall, start = steps.wall_ps[chosen].tolist(), (steps.start[chosen] // PS_PER_NS).tolist()
     parts = {name: column[chosen].tolist() for name, column in split.parts.items() if column.any()}
-    again = again_by_step(host.read_graphs, len(steps))
+    again, for_ops = (again_by_step(each, len(steps)) for each in (host.read_graphs, host.fallback_graphs))
     rows = []
     for row, at in enumerate(chosen.tolist()):
         breakdown = {name: ps_to_ms(column[row]) for name, column in parts.items() if column[row]}
@@ -132,6 +133,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             seen=bool(host.devices),
             behind=host.queue if host.queue.grows else None,
             again=ps_to_ms(int(again[at])),
+            again_for_ops=ps_to_ms(int(for_ops[at])),
             unfinished=ps_to_ms(int(split.unfinished[at])),
             feeding=ps_to_ms(int(split.feeding[at])),
             for_reads=ps_to_ms(int(split.for_reads[at])),

@@ -280,7 +280,9 @@ def _compile_times(hosts: list[HostRun]) -> tuple[list[float], list[float]]:
 def _in_few(hosts: list[HostRun], bound: Bound, times: StepTimes) -> str:
     """In which few steps nearly all of what the verdict names is; empty where each step has it."""
     if bound.again and not bound.by_turns:
-        again = [again_by_step(host.read_graphs, len(host.steps)) for host in hosts]
+        ops = bound.word == "fallback"
+        rows = [host.fallback_graphs if ops else host.read_graphs for host in hosts]
+        again = [again_by_step(each, len(host.steps)) for each, host in zip(rows, hosts, strict=True)]
         return said_of_few([ps_to_ms(ps) for column in again for ps in column.tolist()])
     if bound.word == "device" and times.seen and not bound.turns and not is_device_bound(times, Decisions()):
         return said_of_few([ms for host in hosts for ms in _idle_ms(host)])

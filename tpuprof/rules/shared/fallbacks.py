@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from tpuprof import parts as part
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
-from tpuprof.report.schema import Evidence
+from tpuprof.report.schema import Evidence, Savings
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import Price, counterfactual
+from tpuprof.rules.pricing import BOUND
 from tpuprof.rules.thresholds import FALLBACKS_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -34,6 +35,19 @@ def reads_that_stay(signals: Signals) -> list[Evidence]:
         Evidence(f"a read that stays: {row.call}", row.occurrences, "times in all", source=row.source)
         for row in rows
     ]
+
+
+def price_with_again(signals: Signals) -> Price:
+    """What a step saves without its fallbacks, where the device also computes again what they take in.
+
+    At least both, and at most all that the device idles beside the work that it does twice: host and device then work
+    side by side.
+    """
+    parts, twice = signals.steps.mean_parts(), signals.again_for_ops_ms
+    idle = signals.step_ms * (1 - signals.busy_share)
+    own = min(sum(parts.get(name, 0.0) for name in _OWN), idle)
+    gone = Change(host=dict.fromkeys(_HOST_SIDE, 0.0), unblock=True)
+    return Price(savings=Savings(twice + own, twice + idle, BOUND), most=gone)
 
 
 def price_without(

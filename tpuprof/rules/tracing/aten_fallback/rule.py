@@ -11,7 +11,9 @@ back; nothing overlaps with it.
 
 ## Evidence
 
-The ops, the lines that call them, and how often per step they fell back.
+The ops, the lines that call them, and how often per step they fell back. What such an op takes in is computed by a
+program of its own, and what the backward pass needs of it once more by the step's: how long the device works twice is
+known where both programs show the same Python stacks.
 
 ## How to fix
 
@@ -22,9 +24,10 @@ they share one saving.
 ## Limits and false positives
 
 The price leaves out the waits, transfers and cuts of the step; what the op's replacement costs on the device is not in
-it. Where the program also reads values in each step, host and device go on taking turns at those reads without the
-op: the price begins at the op's own time, and is of medium confidence. `aten::_local_scalar_dense` is a read of a
-value and counted by device-to-host-sync.
+it. Where the device works twice, the price is at least that work and the op's own time, and at most that work and all
+of the device's idle time, of medium confidence. Where the program also reads values in each step, host and device go on
+taking turns at those reads without the op: the price begins at the op's own time, and is of medium confidence.
+`aten::_local_scalar_dense` is a read of a value and counted by device-to-host-sync.
 
 ## References
 
@@ -38,10 +41,10 @@ from tpuprof.report.labels import fallback_text
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
-from tpuprof.rules.shared.fallbacks import price_without, reads_that_stay, usual_fallbacks
+from tpuprof.rules.shared.fallbacks import price_with_again, price_without, reads_that_stay, usual_fallbacks
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
-from tpuprof.units import times
+from tpuprof.units import format_ms, times
 
 # Ops whose lines the title names (ops): with more it is no title. The evidence has all of them.
 LINES_TOLD = 2
@@ -53,7 +56,7 @@ LINES_TOLD = 2
     good="Ops that fall back to the host cost little or nothing",
     bad="Ops fall back to the host",
     torch_only=True,
-    reads=("steps", "busy_share", "fallbacks", "python_reads_if_seen"),
+    reads=("steps", "busy_share", "fallbacks", "again_for_ops_ms", "python_reads_if_seen"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""
@@ -61,6 +64,8 @@ def check(signals: Signals) -> Outcome:
     evidence = [Evidence(row.op, row.per_step, "calls per step", source=row.source) for row in found]
     if not found:
         return passed()
+    if signals.again_for_ops_ms and signals.again_for_ops_ms >= FAILS_FROM_SHARE * signals.step_ms:
+        return _again(signals, found, evidence)
     share = 1 - signals.busy_share
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops fall back, but the device hardly idles")
@@ -71,6 +76,18 @@ def check(signals: Signals) -> Outcome:
         title=_title(found),
         price=price_without(reads),
         confidence="medium" if reads else "high",
+    )
+
+
+def _again(signals: Signals, found: list[FallbackRow], evidence: list[Evidence]) -> Outcome:
+    """Where what the ops take in is computed twice: that is the device's time, however busy it is."""
+    twice = signals.again_for_ops_ms
+    work = "device work for what the ops take in, which the step does again"
+    return failed(
+        min(1 - signals.busy_share + twice / signals.step_ms, 1.0),
+        [*evidence, Evidence(work, twice, "ms per step"), *reads_that_stay(signals)],
+        title=f"{_title(found)}, and the step computes again what they take in: {format_ms(twice)} per step",
+        price=price_with_again(signals),
     )
 
 

@@ -1,0 +1,67 @@
+"""Ops on the host whose inputs come from graphs of their own, and the step that computes the same again."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.model.test_read_graphs import STEPS, program, trace_of
+from tpuprof.model.compile.recurrence import History
+from tpuprof.model.host_run import read_host_run
+from tpuprof.model.step_times import StepTimes
+from tpuprof.model.telemetry import StepRecord
+from tpuprof.model.verdict import bound_of
+from tpuprof.model.verdict_sentence import sentence
+from tpuprof.model.verdict_words import NAMED_FROM_SHARE, READS_IN_STEPS_SHARE
+
+FELL_BACK = {"MarkStep": 1, "aten::_ctc_loss": 1}
+
+
+def rows(tmp_path, counters, **trace):
+    path = trace_of(reads=range(STEPS), **trace).write(tmp_path / "host.xplane.pb")
+    records = [StepRecord(0, 1_000_000, captured=True, counters=counters)]
+    host = read_host_run("host", path, history=History(records))
+    return [(each.occurrences, each.again_ps / 1e6) for each in host.fallback_graphs], host.read_graphs
+
+
+@pytest.mark.parametrize("thread", ["python", "pt_autograd_0"])
+def test_what_the_step_has_as_well_is_computed_again(tmp_path, thread):
+    """Of a loss that falls back, both passes: the backward one is in autograd's thread."""
+    assert rows(tmp_path, FELL_BACK, fetches=True, thread=thread) == ([(STEPS, 500.0 * STEPS)], [])
+
+
+def test_what_only_the_op_needs_is_computed_once(tmp_path):
+    found, _ = rows(tmp_path, FELL_BACK, fetches=True, of_step=program(6, line=11))
+    assert found == [(STEPS, 0.0)]
+
+
+def test_reads_of_the_program_and_of_code_in_cpp_are_none(tmp_path):
+    found, reads = rows(tmp_path, FELL_BACK)
+    assert (found, len(reads)) == ([], 1)
+    assert rows(tmp_path, {"MarkStep": 1, "aten::_local_scalar_dense": 1}, fetches=True) == ([], [])
+
+
+def load(**given):
+    """A busy device, whose work for an op of 7 ms on the host is done twice for 28 of 100 ms."""
+    parts = {"compute": 84.0, "tracing": 9.0, "aten_fallback": 7.0}
+    return replace(StepTimes(100.0, parts, 84.0, 16.0, 0.0, fallbacks_share=1.0, again_for_ops=28.0), **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "word", "ms"),
+    [
+        ({}, "fallback", 35.0),
+        ({"again_for_ops": 3.0}, "fallback", 10.0),
+        ({"again_for_ops": 2.9}, "device", 84.0),
+        ({"fallbacks_share": READS_IN_STEPS_SHARE - 0.01}, "device", 84.0),
+    ],
+)
+def test_a_busy_device_is_held_back_by_ops_for_which_it_works_twice(given, word, ms):
+    bound = bound_of(load(**given))
+    assert (bound.word, bound.ms) == (word, pytest.approx(ms))
+    assert NAMED_FROM_SHARE == 0.1
+
+
+def test_the_sentence_says_that_it_is_work_done_again():
+    said = sentence(bound_of(load()), load(), 0.0)
+    assert said.startswith("Fallback-bound: ops that XLA does not know run on the host. ")
+    assert "the step computes the same again, which costs about 35 % of each step (35.0 ms of 100 ms)" in said
