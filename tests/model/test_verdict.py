@@ -147,12 +147,6 @@ def test_turns_that_the_runtime_forces_leave_the_slower_of_the_two():
     assert bound_of(load({"tracing": 40}, host_work=60 * SLOWER_FROM + 1, waited=50)).word == "tracing"
 
 
-@pytest.mark.parametrize(("idle", "word"), [(60, "device"), (61, "dispatch")])
-def test_what_neither_host_nor_device_does_is_no_work_of_the_device(idle, word):
-    """Both waited for copies: "Mostly device-bound: the device is busy for 27 % of each step" was said."""
-    assert bound_of(load({"dispatch": idle}, host_work=20, waited=50)).word == word
-
-
 @pytest.mark.parametrize(("waited", "word"), [(NAMED_FROM_SHARE * 100, "device"), (9.9, "tracing")])
 def test_a_host_that_hardly_waits_holds_the_step_back(waited, word):
     assert bound_of(load({"tracing": 40}, host_work=30, waited=waited)).word == word

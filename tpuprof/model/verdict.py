@@ -218,17 +218,6 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
         no=host,
     ):
         return ""
-    # Host and device that take turns need as long as both together; what is left is something else that both wait for.
-    left = load.wall - load.busy - load.host_work
-    if load.busy < left and not why.at_least(
-        "device busy, compared with the time in which neither host nor device works",
-        load.busy,
-        left,
-        MS,
-        yes="they take turns, and little else holds the step back",
-        no="something else holds both back: the part is named",
-    ):
-        return ""
     slower = why.at_least(
         f"device busy, compared with {SLOWER_FROM:g} times the host's work",
         load.busy,
