@@ -46,7 +46,9 @@ class Price:
     time (ms, over the capture) that a fix takes of each op, by program and name, where it is about certain ops.
     `ceiling` is a bound of the saving by other evidence (share of step time): where a replay gains little and the bound
     is worth naming, the two disagree, and the price is the range between them. `sure` is what other evidence leaves
-    sure of what is gained at least (share of step time), 1 where it takes nothing away.
+    sure of what is gained at least (share of step time), 1 where it takes nothing away. `hidden` is time of the same
+    cause behind device work (share of step time): where the device idles later for other work of the host, that begins
+    earlier without it, so a replay may save as much more than the finding's share.
     """
 
     least: Change | None = None
@@ -55,6 +57,7 @@ class Price:
     ops: dict[tuple[str, str], float] = field(default_factory=dict)
     ceiling: float | None = None
     sure: float = 1.0
+    hidden: float = 0.0
 
 
 @record(frozen=True)

@@ -285,7 +285,9 @@ def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:
         savings, unpriced = pricing.savings(price)
         if savings is None:
             return None, unpriced
-        most = outcome.share + pricing.disturbed_share if savings.method == COUNTERFACTUAL else outcome.share
+        most = outcome.share
+        if savings.method == COUNTERFACTUAL:
+            most += price.hidden + pricing.disturbed_share
         savings = bounded(savings, pricing.step_ms, most if savings.per == "step" else None)
         return pricing.of_captured_steps(savings), ""
     except Exception as error:  # a replay that breaks must not take the finding with it

@@ -105,6 +105,8 @@ the GIL. A line is known where the program's source is; code of installed packag
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpuprof import parts as part
 from tpuprof.model.device.op_kind import OpKind, with_the_host
 from tpuprof.model.host.samples import READ_BY
@@ -204,13 +206,23 @@ def check(signals: Signals) -> Outcome:
         share,
         evidence,
         title=_title(largest, where, sampled, stacks) + _held_at(holder_of(stacks, largest)),
-        price=counterfactual(
-            Change(host={largest: _left(sampled[largest], where, stacks, largest)}),
-            Change(host=dict.fromkeys(sampled, 0.0)),
+        price=replace(
+            counterfactual(
+                Change(host={largest: _left(sampled[largest], where, stacks, largest)}),
+                Change(host=dict.fromkeys(sampled, 0.0)),
+            ),
+            hidden=_hidden(signals, sampled) / signals.step_ms,
         ),
         confidence="high" if sure else "medium",
         cases=_cases(sampled, stacks, jax="jax" in signals.framework),
     )
+
+
+def _hidden(signals: Signals, sampled: dict[str, float]) -> float:
+    """Time of the same kinds behind device work, as far as the device idles for something else (ms per step)."""
+    hidden = sum(row.hidden_ms_per_step for row in signals.host_stacks if row.part in sampled)
+    idle = signals.step_ms - sum(signals.steps.mean_parts().get(name, 0.0) for name in part.DEVICE_PARTS)
+    return max(min(hidden, idle - sum(sampled.values())), 0.0)
 
 
 def _left(total: float, where: Where | None, stacks: list[HostStackRow], name: str) -> float:
