@@ -1,4 +1,4 @@
-"""A price that is more than a whole step takes outside of the capture says so."""
+"""A price that is more than a whole step takes outside of the capture is the same share of that step."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ def pricing(after_ms, steps=MIN_STEPS_AFTER):
     start = np.arange(8) * int(CAPTURED_MS * 1e9)
     captured = Steps(StepSource.MARKERS, HIGH, np.arange(8), start, start + int(CAPTURED_MS * 1e9))
     host = SimpleNamespace(steps=captured, after_steps=after)
-    return Pricing(given(hosts=[host]), lambda: "")
+    return Pricing(given(hosts=[host], step_ms=CAPTURED_MS), lambda: "")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,10 @@ def pricing(after_ms, steps=MIN_STEPS_AFTER):
 def test_a_price_of_steps_that_recording_stretches(saved, after_ms, steps, said):
     found = pricing(after_ms, steps).of_captured_steps(Savings(0.9 * saved, saved, "counterfactual"))
     assert ("without tpuprof a step takes" in found.note) is said
-    assert (found.low, found.high) == (0.9 * saved, saved)
+    share = after_ms / CAPTURED_MS if said else 1.0
+    assert (found.low, found.high) == pytest.approx((0.9 * saved * share, saved * share))
+    if said:
+        assert found.step_low_ms + found.high == pytest.approx(after_ms)
     assert not doubted(found)
 
 

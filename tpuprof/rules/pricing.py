@@ -174,12 +174,18 @@ class Pricing:
         return ps_to_ms(found) if found is not None else None
 
     def of_captured_steps(self, savings: Savings) -> Savings:
-        """The savings, with a note where they are more than a step takes outside of the capture."""
-        takes = self.unrecorded_ms
-        if takes is None or savings.per != "step" or savings.high <= takes:
+        """The savings; as the same share of a shorter step where they are more than one takes outside of the capture.
+
+        The step that is left is then such a one, too.
+        """
+        takes, step_ms = self.unrecorded_ms, self.step_ms
+        if takes is None or not step_ms or savings.per != "step" or savings.high <= takes:
             return savings
-        note = f"{UNRECORDED}{format_ms(takes)}, and the fix saves less than that"
-        return replace(savings, note=f"{savings.note}; {note}" if savings.note else note)
+        share = takes / step_ms
+        note = f"{UNRECORDED}{format_ms(takes)}, and this is the same share of that"
+        note = f"{savings.note}; {note}" if savings.note else note
+        low, high = savings.low * share, savings.high * share
+        return replace(savings, low=low, high=high, step_low_ms=takes - high, step_high_ms=takes - low, note=note)
 
     @cached_property
     def disturbed_share(self) -> float:

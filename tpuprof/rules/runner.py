@@ -234,7 +234,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
         ),
         why=page.why,
         severity=_severity(outcome, savings, pricing),
-        savings=savings,
+        savings=savings and pricing.of_captured_steps(savings),
         confidence=outcome.confidence,
         evidence=places.of(outcome, rule.category),
         fix=_fix(rule, framework, outcome.cases) if outcome.status == FAILED else None,
@@ -288,8 +288,7 @@ def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:
         most = outcome.share
         if savings.method == COUNTERFACTUAL:
             most += price.hidden + pricing.disturbed_share
-        savings = bounded(savings, pricing.step_ms, most if savings.per == "step" else None)
-        return pricing.of_captured_steps(savings), ""
+        return bounded(savings, pricing.step_ms, most if savings.per == "step" else None), ""
     except Exception as error:  # a replay that breaks must not take the finding with it
         return None, f"it could not be priced: the replay met {type(error).__name__}: {error}"
 
