@@ -185,7 +185,9 @@ class Pricing:
         note = f"{UNRECORDED}{format_ms(takes)}, and this is the same share of that"
         note = f"{savings.note}; {note}" if savings.note else note
         low, high = savings.low * share, savings.high * share
-        return replace(savings, low=low, high=high, step_low_ms=takes - high, step_high_ms=takes - low, note=note)
+        return replace(
+            savings, low=low, high=high, step_low_ms=takes - high, step_high_ms=takes - low, note=note
+        )
 
     @cached_property
     def disturbed_share(self) -> float:
