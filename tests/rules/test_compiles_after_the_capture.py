@@ -72,6 +72,21 @@ def test_a_rate_that_few_compiles_tell_is_not_sure(later, confidence):
     assert check_kinds(half_compile(later, 0.95), ("shape",)).confidence == confidence
 
 
+@pytest.mark.parametrize(("kinds", "confidence"), [("ccgggggg", "high"), ("cc", "low")])
+def test_a_line_that_compiles_in_each_step_does_so_whatever_the_cause(kinds, confidence):
+    """Two of eight compiles baked a constant in, the others had other ops: it was unknown whether those come again."""
+    of = {"c": "constant", "g": "graph"}
+    rows = [replace(compiled(of[kind], step=step), frames=[LINE]) for step, kind in enumerate(kinds)]
+    found = check_kinds(
+        given(
+            steps=steps(count=8), step_ms=100.0, step_compiles=rows, compile_share=0.9, after_capture=None,
+            records_if_noted=[], phases=[], framework="torch_xla",
+        ),
+        ("constant",),
+    )  # fmt: skip
+    assert (found.status, found.confidence) == ("failed", confidence)
+
+
 @pytest.mark.parametrize(
     ("later", "counted"),
     [(["constant", "constant"], 3), (["constant"], 1), (["shape", "shape"], 0), (["constant", "graph"], 2)],

@@ -194,15 +194,19 @@ def _title(
 def returning_parts(
     signals: Signals, compiles: list[CompileRow], chosen: list[CompileRow]
 ) -> tuple[float, float]:
-    """Share of all compile time that the chosen compiles take at the rate at which they return: at least, at most."""
+    """Share of all compile time that the chosen compiles take at the rate at which they return: at least, at most.
+
+    Whether they return is a matter of their line: it may compile for one cause now and for another one then.
+    """
     total = sum(row.duration_ms for row in compiles)
     if not total:
         return 0.0, 0.0
     after, captured = signals.after_capture, len(signals.steps)
     least = most = 0.0
+    at_line = _by_line(compiles)
     for line, rows in _by_line(chosen).items():
         took = sum(row.duration_ms for row in rows)
-        compiling = {(row.host, row.step) for row in rows}
+        compiling = {(row.host, row.step) for row in at_line[line]}
         before = compiles_before(signals.records_if_noted, line)
         late = late_of((step for _, step in compiling if step is not None), signals.steps.number)
         again = returns(line, len(compiling), captured, after, before, late)
