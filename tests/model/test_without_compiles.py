@@ -54,7 +54,12 @@ def test_tracing_of_every_step_stays(tmp_path):
 
 @pytest.mark.parametrize(
     ("framework", "quiet", "stays"),
-    [("torch_xla", MIN_STEPS_LEFT - 1, True), ("torch_xla", MIN_STEPS_LEFT, False), ("jax", 1, False), ("jax", 0, False)],
+    [
+        ("torch_xla", MIN_STEPS_LEFT - 1, True),
+        ("torch_xla", MIN_STEPS_LEFT, False),
+        ("jax", 1, False),
+        ("jax", 0, False),
+    ],
 )
 def test_too_few_steps_without_a_compile_say_nothing_of_the_others_but_in_jax(
     tmp_path, framework, quiet, stays

@@ -38,8 +38,8 @@ MAX_GIVEN_WAY = 3
 # What a recording by the clock that the program's end cut short must last to count like a whole one (s): half of what
 # is recorded of a program that does not compile. A whole one of a program that compiles is longer, and shows less.
 ENOUGH_BY_CLOCK_SECONDS = 1.0
-# Compiles per second in a recording that the program's end cut short, as a share of those in a whole one before it, from
-# which the program still does what that one shows (ratio): the longer one then holds more of it. A judgement.
+# Compiles per second in a recording that the program's end cut short, as a share of those in a whole one before it,
+# from which the program still does what that one shows (ratio): the longer one then holds more of it. A judgement.
 STILL_COMPILES_FROM = 0.5
 # Time without a compile from which a recording by the clock that one ended is kept all the same (s), and how many times
 # longer than another one it must have been quiet to count before it (ratio). A program may train for less than a
