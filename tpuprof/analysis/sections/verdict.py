@@ -121,7 +121,10 @@ def verdict_section(
     text = sentence_of(run, bound, times, hidden, rows) + usual.note
     if history is not None:
         text += _if_no_compile_returns(run.hosts, bound, times, history, hidden)
-    text += said_of_between([host.steps for host in run.hosts])
+    text += said_of_between(
+        [(host.steps, host.activity.samples) for host in run.hosts],
+        runs_ahead=all(host.framework == "jax" for host in run.hosts),
+    )
     text += said_with_the_verdict(
         [outside_of(host.steps.wall_ps, host.after_steps, between_steps(host.steps)) for host in run.hosts],
         cpus_taken=(cpu_wait(run.info) or 0.0) >= DOUBTFUL_FROM_SHARE,
