@@ -172,7 +172,9 @@ def test_the_line_that_takes_most_of_the_time_between_is_named(at_line, of_steps
     rows, start, end = np.array(pieces, np.int64).T
     samples = HostSamples(start * 10**9, end * 10**9, np.zeros(len(rows), np.int64), rows, stacks)
     text = said_of_between([(steps_with(phase(10, 30), phase(60, 80)), samples)], runs_ahead=ahead)
-    named = f" {said} of the time between them is at a.py:40 (int(best))." if said else ""
+    named = (
+        f" For {said} of the time between them the training thread is at a.py:40 (int(best))." if said else ""
+    )
     assert text.partition("the steps 30.0 ms.")[2] == named
 
 

@@ -209,7 +209,8 @@ def _mostly_at(phases: list[Phase], samples: HostSamples | None, *, runs_ahead: 
     if not line or most <= AT_ONE_LINE * _length(chosen) or always:
         return ""
     _, call = max((each for each in calls if each[0] == line), key=lambda each: calls[each])
-    return f" {format_share(most / _length(chosen))} of the time between them is at {line} ({call})."
+    share = format_share(most / _length(chosen))
+    return f" For {share} of the time between them the training thread is at {line} ({call})."
 
 
 def _length(spans: Spans) -> int:
