@@ -489,6 +489,26 @@ def test_of_a_program_that_compiles_nearly_all_it_runs_the_first_counts(restless
     assert controller.kept() is recorder.started[kept]
 
 
+@pytest.mark.parametrize(
+    ("later", "kept"),
+    # As often as before, half as often, more seldom, and not at all.
+    [(5, 0), (3, 0), (2, 1), (0, 1)],
+)
+def test_a_whole_recording_counts_where_the_end_cut_one_short_that_compiles_as_often(later, kept):
+    """Each step compiles: of 1.5 s at the program's end three are whole, and of 8 s before sixteen."""
+    now, compiles, recorder = [0.0], [3], Recorder()
+    controller = Controller(Plan(), recorder, lambda: now[0], compiles=lambda: compiles[0])
+    controller.record_by_clock()
+    now[0], compiles[0] = 8.0, 3 + 16
+    controller.end_by_clock()
+    compiles[0] += 20
+    controller.record_by_clock()
+    now[0] += 2.5
+    compiles[0] += later
+    controller.finish()
+    assert recorder.kept is recorder.started[kept]
+
+
 @pytest.mark.parametrize("follows", [False, True])
 def test_a_dropped_recording_never_counts(follows):
     recorder = Recorder()

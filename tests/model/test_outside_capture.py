@@ -9,6 +9,8 @@ import pytest
 from tests.builders import TraceBuilder
 from tpuprof.analysis.run_warnings import run_warnings
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
+from tpuprof.model.host.samples import HostSamples
+from tpuprof.model.host.stacks import Stack
 from tpuprof.model.outside_capture import (
     COMPILES_TO_SHARE,
     SLOWER_FROM,
@@ -22,8 +24,9 @@ from tpuprof.model.outside_capture import (
     said_with_the_verdict,
     stretched,
 )
-from tpuprof.model.steps.phase import EVALUATION, ONE_OFF_COMPILE, OTHER_CALLS, OTHER_GRAPHS, Phase
+from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.model.steps.table import HIGH, Steps, StepSource
+from tpuprof.report.between import EVALUATION, OTHER_CALLS, OTHER_GRAPHS
 
 CAPTURED = np.array([10, 10, 10], np.int64) * 10**9
 
@@ -113,7 +116,7 @@ def test_rollouts_between_updates_are_told_and_do_not_count_as_lacking():
     steps = steps_with(phase(10, 30), phase(60, 80))
     assert between_steps(steps) == 40 * 10**9
     assert "evaluations between them took 40.0 ms of the capture, and the steps 30.0 ms" in said_of_between(
-        [steps]
+        [(steps, None)]
     )
     # 23.3 ms from step to step in the capture: nothing is lacking in steps of 25 ms behind it.
     assert not outside_capture(CAPTURED, after(25), between_steps(steps))
@@ -129,7 +132,7 @@ def test_rollouts_between_updates_are_told_and_do_not_count_as_lacking():
     ],
 )
 def test_calls_that_train_nothing_are_told_too(name, what):
-    assert what in said_of_between([steps_with(phase(10, 30, name), phase(60, 80, name))])
+    assert what in said_of_between([(steps_with(phase(10, 30, name), phase(60, 80, name)), None)])
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,35 @@ def test_calls_that_train_nothing_are_told_too(name, what):
     ],
 )
 def test_less_between_steps_is_not_worth_a_sentence(phases):
-    assert said_of_between([steps_with(*phases)]) == ""
+    assert said_of_between([(steps_with(*phases), None)]) == ""
+
+
+@pytest.mark.parametrize(
+    ("at_line", "of_steps", "ahead", "said"),
+    [
+        (21, 0, False, "52 %"),
+        (20, 0, False, ""),
+        # A line that the steps are at, too, such as `trainer.train()`; of a host that runs ahead it waits for them.
+        (21, 60, False, ""),
+        (21, 60, True, "52 %"),
+    ],
+)
+def test_the_line_that_takes_most_of_the_time_between_is_named(at_line, of_steps, ahead, said):
+    """900 answers, one by one, between ten steps: "Nothing: no rule failed" was all that was said of what to fix."""
+    stacks = [
+        Stack((), "", source, call)
+        for source, call in [("a.py:40", "int(best)"), ("", ""), ("a.py:9", "step()")]
+    ]
+    # What is at which stack for how long (ms): steps of 10 ms at 0 and 100, what lies between at 10 and 60.
+    pieces = [(2, 0, 10), (0, 10, 30), (1, 30, 60), (0, 60, 40 + at_line), (1, 40 + at_line, 80)]
+    pieces += [(2, 100, 110)] if not of_steps else [(0, 100, 100 + of_steps)]
+    rows, start, end = np.array(pieces, np.int64).T
+    samples = HostSamples(start * 10**9, end * 10**9, np.zeros(len(rows), np.int64), rows, stacks)
+    text = said_of_between([(steps_with(phase(10, 30), phase(60, 80)), samples)], runs_ahead=ahead)
+    named = (
+        f" For {said} of the time between them the training thread is at a.py:40 (int(best))." if said else ""
+    )
+    assert text.partition("the steps 30.0 ms.")[2] == named
 
 
 NOTHING = np.zeros(3, np.int64)

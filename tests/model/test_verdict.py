@@ -155,6 +155,15 @@ def test_a_wait_in_the_runtime_with_an_idle_device_is_no_wait_for_its_programs(h
     assert bound_of(load({"tracing": 40}, host_work=host_work, waited=50)).word == word
 
 
+@pytest.mark.parametrize(
+    ("busy", "word"),
+    [(MOSTLY_BUSY_FROM_SHARE * 100, "device"), (MOSTLY_BUSY_FROM_SHARE * 100 - 1, "dispatch")],
+)
+def test_a_device_that_is_busy_for_most_of_the_step_decides_though_it_idles_in_waits(busy, word):
+    """The host waits until donated buffers are free, and the next program then takes its memory: a healthy loop."""
+    assert bound_of(load({"dispatch": 100 - busy}, host_work=3, waited=80)).word == word
+
+
 @pytest.mark.parametrize(("waited", "word"), [(NAMED_FROM_SHARE * 100, "device"), (9.9, "tracing")])
 def test_a_host_that_hardly_waits_holds_the_step_back(waited, word):
     assert bound_of(load({"tracing": 40}, host_work=30, waited=waited)).word == word

@@ -1,5 +1,7 @@
 """What the verdict says of steps without compiles, where it is unknown whether compiles come again."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders import TraceBuilder
@@ -50,13 +52,31 @@ def test_tracing_of_every_step_stays(tmp_path):
     assert if_none_returns(trace_of(tmp_path, (3, 7, 9), range(STEPS))).startswith("Tracing-bound")
 
 
-@pytest.mark.parametrize(("quiet", "stays"), [(MIN_STEPS_LEFT - 1, True), (MIN_STEPS_LEFT, False)])
-def test_too_few_steps_without_a_compile_say_nothing_of_the_others(tmp_path, quiet, stays):
+@pytest.mark.parametrize(
+    ("framework", "quiet", "stays"),
+    [
+        ("torch_xla", MIN_STEPS_LEFT - 1, True),
+        ("torch_xla", MIN_STEPS_LEFT, False),
+        ("jax", 1, False),
+        ("jax", 0, False),
+    ],
+)
+def test_too_few_steps_without_a_compile_say_nothing_of_the_others_but_in_jax(
+    tmp_path, framework, quiet, stays
+):
     compiling = range(STEPS - quiet)
     hosts = build_run(find_all(trace_of(tmp_path, compiling, compiling))).hosts
+    hosts = [replace(host, framework=framework) for host in hosts]
     rest = without_compiles(hosts, mean_step(hosts)[0])
     assert (rest.parts.get("tracing", 0.0) > 1.0) is stays
     assert rest.parts.get("compile", 0.0) == pytest.approx(0.0)
+
+
+def test_tracing_of_a_single_step_that_does_not_compile_stays(tmp_path):
+    traced = range(STEPS)
+    hosts = build_run(find_all(trace_of(tmp_path, range(STEPS - 1), traced))).hosts
+    rest = without_compiles(hosts, mean_step(hosts)[0])
+    assert rest.parts["tracing"] == pytest.approx(5.0, rel=0.1)
 
 
 def test_a_capture_in_which_no_step_was_found_has_no_second_answer(tmp_path, monkeypatch):

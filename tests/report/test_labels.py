@@ -6,7 +6,7 @@ import pytest
 
 from tests.report import reports
 from tpuprof.report.labels import NEVER_RESTS, nothing_failed, of_the_capture, read_times, reads_title
-from tpuprof.report.schema import HostReadRow, Verdict
+from tpuprof.report.schema import HostReadRow, PhaseRow, Verdict
 
 
 def found(rule, status, reason="", category="input"):
@@ -89,3 +89,31 @@ def test_samples_see_one_read_of_an_array_in_a_step_and_there_may_be_more(call, 
 )
 def test_a_capture_without_steps_is_called_no_step(text, said):
     assert of_the_capture(text) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "took", "inside", "share"),
+    [
+        ("other calls", 30.0, False, "50 %"),
+        ("evaluation", 7.5, False, "20 %"),
+        ("evaluation", 7.4, False, ""),
+        ("evaluation", 30.0, True, ""),
+        ("one-off compile", 30.0, False, ""),
+    ],
+)
+def test_what_lies_between_the_steps_is_named_where_no_rule_failed(name, took, inside, share):
+    phase = PhaseRow(name, "host-a", 10_000_000, took, 0, "why", 1, inside)
+    said = nothing_failed(
+        reports.report(
+            walls=(10.0, 10.0, 10.0),
+            findings=[found("a", "passed")],
+            verdict=Verdict("device", 0.9, "So."),
+            phases=[phase],
+        )
+    )
+    assert said == (
+        "Nothing in the training steps: no rule failed. What lies between them takes "
+        f"{share} of the time: see the verdict."
+        if share
+        else "Nothing: no rule failed."
+    )

@@ -38,6 +38,9 @@ MAX_GIVEN_WAY = 3
 # What a recording by the clock that the program's end cut short must last to count like a whole one (s): half of what
 # is recorded of a program that does not compile. A whole one of a program that compiles is longer, and shows less.
 ENOUGH_BY_CLOCK_SECONDS = 1.0
+# Compiles per second in a recording that the program's end cut short, as a share of those in a whole one before it,
+# from which the program still does what that one shows (ratio): the longer one then holds more of it. A judgement.
+STILL_COMPILES_FROM = 0.5
 # Time without a compile from which a recording by the clock that one ended is kept all the same (s), and how many times
 # longer than another one it must have been quiet to count before it (ratio). A program may train for less than a
 # second, and then compile what it prints; what it did before it compiled its step is mostly no training.
@@ -104,11 +107,18 @@ class Recording:
     again: bool = False
     # What starting and ending the profiler took (s). Training waits for that.
     profiler_seconds: float = 0.0
+    # Programs that compiled meanwhile (count), of a recording that has ended.
+    compiles: int = 0
 
     @property
     def wants_lines(self) -> bool:
         """Whether it holds compiles, as far as is known: their lines explain them, and make tracing slower."""
         return self.early and not self.prefetched and (self.restless or not self.by_clock)
+
+    @property
+    def compiles_per_second(self) -> float:
+        """How often a program compiled in it, once it has ended."""
+        return self.compiles / self.seconds if self.seconds else 0.0
 
     @property
     def worth(self) -> float:
@@ -167,8 +177,11 @@ class Controller:
         clock: Callable[[], float] = time.monotonic,
         used_up: Callable[[], bool] = lambda: True,
         free: Callable[[], bool] = lambda: True,
+        compiles: Callable[[], int] = lambda: 0,
     ) -> None:
         self.plan = plan
+        # Programs compiled so far, and when the recording that runs began.
+        self._compiles, self._compiles_before = compiles, 0
         self._free = free
         self._given_way = 0
         self._used_up = used_up
@@ -351,7 +364,7 @@ class Controller:
             return whole[0]
         uncut = [each for each in full if each.quiet_seconds is None]
         enough = [each for each in uncut if each.whole or each.seconds >= ENOUGH_BY_CLOCK_SECONDS]
-        return enough[-1] if enough else max(full, key=lambda each: each.worth)
+        return _newest(enough) if enough else max(full, key=lambda each: each.worth)
 
     def _decide(self) -> None:
         current = self._current
@@ -407,7 +420,7 @@ class Controller:
             again=self._by_clock,
         )
         self._by_clock = self._by_clock or by_clock
-        self._started = self._clock()
+        self._started, self._compiles_before = self._clock(), self._compiles()
         try:
             self._recorder.start(self._current)
         except BaseException:
@@ -419,6 +432,16 @@ class Controller:
             return
         recording, self._current = self._current, None
         recording.seconds = self._clock() - self._started
+        recording.compiles = self._compiles() - self._compiles_before
         self.phase = Phase.WAITING
         self._ended.append(recording)
         self._recorder.stop(recording)
+
+
+def _newest(enough: list[Recording]) -> Recording:
+    """The newest recording by the clock; the whole one before it where that shows more of the same compiles."""
+    newest, whole = enough[-1], [each for each in enough if each.whole]
+    if newest.whole or not whole or not newest.compiles:
+        return newest
+    as_often = newest.compiles_per_second >= STILL_COMPILES_FROM * whole[-1].compiles_per_second
+    return whole[-1] if as_often and whole[-1].compiles > newest.compiles else newest

@@ -78,8 +78,10 @@ class Recorder:
         plan = replace(plan, steady=steady, early=plan.early and backend.repeats)
         self._prefetched = Prefetched()
         self._together = together
-        self.controller = Controller(plan, self, used_up=lambda: self._prefetched.used_up, free=self._is_free)
         self.telemetry = Telemetry(extension)
+        self.controller = Controller(
+            plan, self, used_up=lambda: self._prefetched.used_up, free=self._is_free, compiles=self.compiles
+        )
         self._extension = extension
         self.profile: Path | None = None
         self.notes: list[str] = []

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import numpy as np
+
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
-from tpuprof.model.intervals import Int64
+from tpuprof.model.host.samples import HostSamples
+from tpuprof.model.intervals import Int64, Spans, intersect, union
 from tpuprof.model.median import median
-from tpuprof.model.steps.phase import EVALUATION, OTHER_CALLS, OTHER_GRAPHS, Phase
+from tpuprof.model.steps.phase import Phase
 from tpuprof.model.steps.table import Steps
 from tpuprof.records import record
-from tpuprof.units import PS_PER_S, counted, format_ms, ps_to_ms
+from tpuprof.report.between import BETWEEN_FROM, COMES_AGAIN, EVALUATION
+from tpuprof.units import PS_PER_S, counted, format_ms, format_share, ps_to_ms
 
 # How much longer than a captured step one after the capture must take on average to be worth a word (ratio). Of 36
 # programs of the zoo without a known reason, all lay between 0.79 and 1.29 on a busy machine, but one (1.37).
@@ -19,9 +25,9 @@ VERDICT_FROM = 2.0
 # slows it down (ratio): below it lies what a busy machine does, see above. In steps of 2 ms, of which tracing takes
 # nearly all, sampling and source lines made it 1.4.
 STRETCHED_FROM = 1.3
-# Time of evaluations between steps, beside that of the steps, from which the verdict says so (ratio): a fifth of both.
-# A judgement: readers compare what a fix saves with it.
-BETWEEN_FROM = 0.25
+# Share of the time between steps in which the training thread must be at one line for that to be named (share): more
+# than all others together.
+AT_ONE_LINE = 0.5
 # Share of what one captured step holds that the steps after the capture must lack for it to come more seldom than the
 # capture shows (share): it then is at most half as much of the run. Between that and all of it lies what is unknown:
 # captured steps are slower by some hundredths themselves.
@@ -37,9 +43,6 @@ QUICKER_FROM = 2.0
 # counted in some tens of steps is known to about a tenth. Rules lower their prices to a lower rate, and say so. A
 # judgement.
 SAME_RATE_FROM = 0.9
-
-# Phases of a run that come again and again between steps; a compile does once.
-_COMES_AGAIN = (EVALUATION, OTHER_CALLS, OTHER_GRAPHS)
 
 
 @record(frozen=True)
@@ -95,7 +98,7 @@ def _between(steps: Steps) -> list[Phase]:
         return []
     begin = int(steps.start.min())
     return [
-        each for each in steps.phases if each.name in _COMES_AGAIN and not each.inside and each.start >= begin
+        each for each in steps.phases if each.name in COMES_AGAIN and not each.inside and each.start >= begin
     ]
 
 
@@ -166,9 +169,12 @@ def quicker_compiles(compile_ps: Int64, after: AfterCapture | None) -> list[str]
     ]
 
 
-def said_of_between(all_steps: list[Steps]) -> str:
-    """What the verdict adds where much of a host's time is no training, between its steps."""
-    for steps in all_steps:
+def said_of_between(hosts: list[tuple[Steps, HostSamples | None]], *, runs_ahead: bool = False) -> str:
+    """What the verdict adds where much of a host's time is no training, between its steps, and where it is then.
+
+    `runs_ahead`: the host may be there while the device still works on steps, as in JAX.
+    """
+    for steps, samples in hosts:
         between, within = between_steps(steps), int(steps.wall_ps.sum())
         if between and between >= BETWEEN_FROM * within:
             evaluations = all(each.name == EVALUATION for each in _between(steps))
@@ -176,8 +182,39 @@ def said_of_between(all_steps: list[Steps]) -> str:
             return (
                 f" That is of the training steps alone: {what} between them took {format_ms(ps_to_ms(between))} "
                 f"of the capture, and the steps {format_ms(ps_to_ms(within))}."
-            )
+            ) + _mostly_at(_between(steps), samples, runs_ahead=runs_ahead)
     return ""
+
+
+def _mostly_at(phases: list[Phase], samples: HostSamples | None, *, runs_ahead: bool) -> str:
+    """The line that the training thread is at for most of some phases, as a sentence; empty where it is at many.
+
+    A line that the rest of the time is at, too, such as a call of a library's trainer, tells nothing. A host that runs
+    ahead waits for the steps there.
+    """
+    if samples is None:
+        return ""
+    chosen = union(*np.array([(each.start, each.end) for each in phases], np.int64).T)
+    inside: Counter[str] = Counter()
+    outside: Counter[str] = Counter()
+    calls: Counter[tuple[str, str]] = Counter()
+    for row, stack in enumerate(samples.stacks):
+        own = union(samples.start[samples.stack == row], samples.end[samples.stack == row])
+        within = _length(intersect(own, chosen))
+        inside[stack.source] += within
+        calls[stack.source, stack.shown] += within
+        outside[stack.source] += _length(own) - within
+    line, most = next(iter(inside.most_common(1)), ("", 0))
+    always = not runs_ahead and outside[line] > AT_ONE_LINE * outside.total()
+    if not line or most <= AT_ONE_LINE * _length(chosen) or always:
+        return ""
+    _, call = max((each for each in calls if each[0] == line), key=lambda each: calls[each])
+    share = format_share(most / _length(chosen))
+    return f" For {share} of the time between them the training thread is at {line} ({call})."
+
+
+def _length(spans: Spans) -> int:
+    return int((spans.end - spans.start).sum())
 
 
 def said_with_the_verdict(outside: list[Outside | None], *, cpus_taken: bool = False) -> str:

@@ -27,7 +27,7 @@ from tpuprof.model.verdict_words import (
 SLOWER_FROM = 1.25
 # How many times longer than the host works the device must idle for the host's waits in the runtime to be no waits for
 # its programs (ratio): in turns, one works while the other waits. 200 MB of NumPy that each call copies to the device
-# are such a wait: 106 ms, with 13 ms of work. A judgement.
+# are such a wait: 106 ms, with 13 ms of work. A judgement. A device that is busy for most of the step is what decides.
 IDLES_BEYOND = 2.0
 # Share of the largest cause from which another one is about as large: repeated captures of one program differ by a
 # fifth and more in what of two such causes is larger.
@@ -205,7 +205,7 @@ def _slower(load: StepTimes, why: Decisions) -> str:
 def _by_work(load: StepTimes, why: Decisions) -> str:
     """The same, of a trace that shows both: by what each of them needs."""
     host = "the host holds the step back: its part is named"
-    if why.at_least(
+    if load.busy < MOSTLY_BUSY_FROM_SHARE * load.wall and why.at_least(
         f"idle time of the device, compared with {IDLES_BEYOND:g} times the host's work",
         load.wall - load.busy,
         IDLES_BEYOND * load.host_work,

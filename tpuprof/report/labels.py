@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.parts import word_of
-from tpuprof.units import counted
+from tpuprof.report.between import share_between
+from tpuprof.units import counted, format_share
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import HostReadRow, Report, Savings, TransferRow
@@ -136,6 +137,12 @@ def nothing_failed(report: Report) -> str:
         return ". ".join(["No fix is known to save time", *seen[:RELATED_SHOWN]]) + "."
     word = word_of(report.verdict.bound)
     if not word.category:
+        between = share_between(report)
+        if between:
+            return (
+                "Nothing in the training steps: no rule failed. What lies between them takes "
+                f"{format_share(between)} of the time: see the verdict."
+            )
         return "Nothing: no rule failed."
     related = [each for each in report.findings if each.category == word.category and each.reason]
     order = {status: row for row, status in enumerate(("unavailable", "error", "passed"))}

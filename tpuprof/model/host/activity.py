@@ -12,7 +12,7 @@ from tpuprof.decode.columns import Plane
 from tpuprof.model.device.cpu import own_programs
 from tpuprof.model.host.annotations import Annotations, annotations_of
 from tpuprof.model.host.array_waits import waits_for_arrays, with_whole_reads
-from tpuprof.model.host.aten_fallbacks import aten_fallbacks
+from tpuprof.model.host.aten_fallbacks import aten_fallbacks, with_fallbacks
 from tpuprof.model.host.blocking_waits import (
     long_ends,
     number_reads,
@@ -23,6 +23,7 @@ from tpuprof.model.host.blocking_waits import (
 from tpuprof.model.host.driver import autograd_threads
 from tpuprof.model.host.interval_pieces import GIL
 from tpuprof.model.host.loaders import loading
+from tpuprof.model.host.ops_on_host import computing, ops_on_host
 from tpuprof.model.host.python_calls import python_calls
 from tpuprof.model.host.recorded import Recorded, recorded_of
 from tpuprof.model.host.sample_events import times_of
@@ -43,7 +44,7 @@ from tpuprof.model.intervals import (
 )
 from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.own_events import GRAPH_CUT, PREFIX
-from tpuprof.parts import ATEN_FALLBACK, HOST_PREFIX
+from tpuprof.parts import HOST_PREFIX
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
 
@@ -118,11 +119,13 @@ def read_host(
                 by_activity[Activity.UNKNOWN], _outside_events(driver, recorded_of(host))
             )
         calls_are_events = vocabulary.building is Activity.DISPATCH
+        on_host = _ops_on_host(by_activity, driver, vocabulary, host.threads, codes)
         # What a loader calls is the loader's, ops and all: its lines count as they are seen. So do those in annotations
         # and garbage collections, which are no calls of the framework.
         own = merge(by_activity[Activity.UNKNOWN], by_activity[Activity.INPUT_WAIT], *user.values())
         samples = read_samples(host, own if calls_are_events else None, driver)
         samples = with_whole_reads(samples) if vocabulary.framework == "jax" else samples
+        samples = computing(samples, on_host)
         read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
         named, samples = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
         _waiting(by_activity, driver)
@@ -130,7 +133,7 @@ def read_host(
             # The training thread waits in `backward()` while autograd's thread runs an op that falls back.
             fallbacks = [aten_fallbacks(each, vocabulary, None) for each in autograd]
             fallbacks.append(aten_fallbacks(driver, vocabulary, samples))
-            by_activity, named = _with_fallbacks(by_activity, named, merge(*fallbacks))
+            by_activity, named = with_fallbacks(by_activity, named, merge(*fallbacks))
     return HostActivity(
         framework=vocabulary.framework,
         residual=vocabulary.residual,
@@ -181,18 +184,6 @@ def with_lock_after_waits(
     )
 
 
-def _with_fallbacks(
-    by_activity: dict[Activity, Spans], named: dict[str, Spans], fallbacks: Spans
-) -> tuple[dict[Activity, Spans], dict[str, Spans]]:
-    """Both with the time of ops that fall back to the host under their own name, and under no other."""
-    if not len(fallbacks.start):
-        return by_activity, named
-    by_activity = {each: subtract(spans, fallbacks) for each, spans in by_activity.items()}
-    by_activity[Activity.HOST_NAMED] = merge(by_activity[Activity.HOST_NAMED], fallbacks)
-    named = {name: subtract(spans, fallbacks) for name, spans in named.items()}
-    return by_activity, {**named, ATEN_FALLBACK: fallbacks}
-
-
 def _waiting(by_activity: dict[Activity, Spans], driver: Track) -> None:
     """Count waits that the program asked for as reads, others as waits for the device; neither is tracing."""
     asked, locked = waits_by_reason(driver)
@@ -200,6 +191,23 @@ def _waiting(by_activity: dict[Activity, Spans], driver: Track) -> None:
     reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], asked)
     by_activity[Activity.DEVICE_TO_HOST_SYNC] = reads
     by_activity[Activity.DEVICE_WAIT] = merge(by_activity[Activity.DEVICE_WAIT], locked)
+
+
+def _ops_on_host(
+    by_activity: dict[Activity, Spans],
+    driver: Track,
+    vocabulary: Vocabulary,
+    threads: Sequence[Track],
+    codes: dict[int, Int64],
+) -> Spans:
+    """Ops that the training thread computes itself are no dispatch: samples tell their lines. When it does so."""
+    others = [each for each in threads if each is not driver]
+    kinds = (Activity.DISPATCH, Activity.COMPILE, Activity.HOST_TO_DEVICE)
+    runtime = merge(*(_on_threads(others, codes, kind) for kind in kinds))
+    on_host = ops_on_host(driver, vocabulary, runtime, by_activity[Activity.DISPATCH])
+    by_activity[Activity.DISPATCH] = subtract(by_activity[Activity.DISPATCH], on_host)
+    by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], on_host)
+    return on_host
 
 
 def _codes(plane: Plane, vocabulary: Vocabulary) -> Int64:

@@ -14,9 +14,10 @@ import numpy as np
 from tpuprof.model.host.interval_pieces import KINDS, TRACING
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import EMPTY, Int64, Spans, merge, union
+from tpuprof.model.intervals import EMPTY, Int64, Spans, merge, subtract, union
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import CHECKPOINT, GRAPH_CUT, HOST_READ, NEXT_BATCH, PREFIX, STEP, UPLOAD
+from tpuprof.parts import ATEN_FALLBACK
 
 # Reads and uploads inside these are the program's own.
 _OWN = (HOST_READ, CHECKPOINT, NEXT_BATCH, UPLOAD, GRAPH_CUT)
@@ -60,6 +61,18 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
         )
         until = np.maximum(until.astype(np.int64), end)
     return merge(union(start, np.maximum(until, end)))
+
+
+def with_fallbacks(
+    by_activity: dict[Activity, Spans], named: dict[str, Spans], fallbacks: Spans
+) -> tuple[dict[Activity, Spans], dict[str, Spans]]:
+    """Both with the time of ops that fall back to the host under their own name, and under no other."""
+    if not len(fallbacks.start):
+        return by_activity, named
+    by_activity = {each: subtract(spans, fallbacks) for each, spans in by_activity.items()}
+    by_activity[Activity.HOST_NAMED] = merge(by_activity[Activity.HOST_NAMED], fallbacks)
+    named = {name: subtract(spans, fallbacks) for name, spans in named.items()}
+    return by_activity, {**named, ATEN_FALLBACK: fallbacks}
 
 
 def _activity(driver: Track, vocabulary: Vocabulary) -> tuple[_Array, _Array]:

@@ -9,10 +9,11 @@ import numpy as np
 from tpuprof.model.intervals import Bool, Int64, ascending_distinct
 from tpuprof.model.steps.cuts import UNKNOWN, Cuts
 from tpuprof.model.steps.markers import Markers
-from tpuprof.model.steps.phase import EVALUATION, Phase
+from tpuprof.model.steps.phase import Phase
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, find_repetition
 from tpuprof.model.steps.table import LOW, MEDIUM, Steps, StepSource
 from tpuprof.records import record
+from tpuprof.report.between import EVALUATION
 from tpuprof.units import counted, format_share
 
 _MARK = "mark steps with tpuprof.step if that is not yours"

@@ -9,11 +9,12 @@ import numpy as np
 
 from tpuprof.model.host.recorded import Recorded
 from tpuprof.model.intervals import Bool, Int64
-from tpuprof.model.steps.phase import OTHER_CALLS, Phase
+from tpuprof.model.steps.phase import Phase
 from tpuprof.model.steps.repetition import MIN_REPEATS
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, Steps, StepSource, whole_steps
 from tpuprof.model.steps.training_calls import function_of
 from tpuprof.model.timeline import Track
+from tpuprof.report.between import OTHER_CALLS
 from tpuprof.units import counted
 
 # Calls of other functions in a row from which they do not belong to a step (calls): a loop has one or two beside its

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from tpuprof.records import record
 
-EVALUATION = "evaluation"
-OTHER_GRAPHS = "other graphs"
-OTHER_CALLS = "other calls"
 ONE_OFF_COMPILE = "one-off compile"
 RUN_UP = "run-up"
 READY_BATCHES = "ready batches"

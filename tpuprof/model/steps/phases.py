@@ -8,7 +8,8 @@ import numpy as np
 
 from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps.cuts import UNKNOWN, Cuts
-from tpuprof.model.steps.phase import EVALUATION, OTHER_GRAPHS, Phase
+from tpuprof.model.steps.phase import Phase
+from tpuprof.report.between import EVALUATION, OTHER_GRAPHS
 from tpuprof.units import counted
 
 # Share of steps that may begin with such a stretch: what nearly every step does is part of the step.

@@ -14,11 +14,12 @@ import numpy as np
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.intervals import Bool, Int64, distinct
 from tpuprof.model.median import median
-from tpuprof.model.steps.phase import OTHER_CALLS, Phase
+from tpuprof.model.steps.phase import Phase
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, MEDIUM, Steps, StepSource, whole_steps
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
+from tpuprof.report.between import OTHER_CALLS
 from tpuprof.units import counted
 
 

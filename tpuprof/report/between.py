@@ -1,0 +1,38 @@
+"""What of a run is no training: phases that come again and again between its steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Report
+
+EVALUATION = "evaluation"
+OTHER_GRAPHS = "other graphs"
+OTHER_CALLS = "other calls"
+# A compile comes once.
+COMES_AGAIN = (EVALUATION, OTHER_CALLS, OTHER_GRAPHS)
+# Time of evaluations between steps, beside that of the steps, from which the verdict says so (ratio): a fifth of both.
+# A judgement: readers compare what a fix saves with it.
+BETWEEN_FROM = 0.25
+
+
+def share_between(report: Report) -> float:
+    """The share of the time from the first step on that lies between steps and comes again; 0 where that is little."""
+    begin: dict[str, int] = {}
+    within: dict[str, float] = {}
+    for step in report.steps.per_step:
+        begin[step.host] = min(begin.get(step.host, step.start_ns), step.start_ns)
+        within[step.host] = within.get(step.host, 0.0) + step.wall_ms
+    between = dict.fromkeys(within, 0.0)
+    for row in report.phases:
+        if (
+            row.name in COMES_AGAIN
+            and not row.inside
+            and row.start_ns >= begin.get(row.host, row.start_ns + 1)
+        ):
+            between[row.host] += row.duration_ms
+    shares = (
+        ms / (ms + within[host]) for host, ms in between.items() if ms and ms >= BETWEEN_FROM * within[host]
+    )
+    return next(shares, 0.0)
