@@ -20,12 +20,20 @@ class ParallelLoader:
             cpu_loader_queue=SimpleNamespace(_items=self.cpu),
         )
         self._queues = {"xla:0": queues}
-        self._end = threading.Event()
+        self._end, self._made, self._to_make = threading.Event(), threading.Event(), deque()
         self.thread = threading.Thread(target=self._work, daemon=True)
         self.thread.start()
 
     def _work(self):
-        self._end.wait()
+        while not self._end.wait(0.001):
+            while self._to_make:
+                self._to_make.popleft()()
+                self._made.set()
+
+    def makes(self, what):
+        """Call it in the loader's thread."""
+        self._to_make.append(what)
+        assert self._made.wait(10)
 
     def close(self):
         self._end.set()
@@ -94,6 +102,31 @@ def test_a_loader_with_workers_is_noted_and_everything_is_put_back():
     assert prefetched.used_up
     prefetched.remove()
     assert owner.__init__ is original
+
+
+class _Iterator:
+    """As an iterator with workers: nothing has arrived."""
+
+    def __init__(self):
+        self._task_info = {}
+        self._data_queue = SimpleNamespace(qsize=lambda: 0)
+
+
+@pytest.mark.parametrize(("feeds", "used_up"), [(True, False), (False, True)])
+def test_workers_that_feed_a_loader_may_be_behind_while_its_queue_lasts(monkeypatch, loader, feeds, used_up):
+    """A chain of both: "the device is busy for 80 % of each step" was said of steps that all wait for one worker later."""
+    module = SimpleNamespace(_MultiProcessingDataLoaderIter=_Iterator)
+    monkeypatch.setitem(sys.modules, "torch.utils.data.dataloader", module)
+    prefetched = Prefetched()
+    prefetched.install()
+    kept = []
+    loader.makes(lambda: kept.append(_Iterator())) if feeds else kept.append(_Iterator())
+    for ready in (8, 7, 6, 5):
+        loader.holds(ready, 16)
+        prefetched.step_ended()
+    assert kept
+    assert prefetched.used_up == used_up
+    prefetched.remove()
 
 
 def test_loaders_of_other_versions_are_left_alone(loader):

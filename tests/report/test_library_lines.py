@@ -45,3 +45,19 @@ def test_a_line_that_does_not_train_is_enough():
 def test_no_line_stands_for_many():
     stacks = [TRAINS, *(row("host:python", 3.0, RUN, f"f{each} ({PACKAGE}:{each})") for each in range(3))]
     assert inside(stacks, "host:python", where_of(stacks, "host:python")) == ""
+
+
+def test_a_decorator_that_is_entered_again_is_not_the_innermost():
+    """Of equal depth were all functions that a stack enters again, and the first of them was named."""
+    wrapped, forward = f"wrapped_func ({PACKAGE}:3)", f"forward ({PACKAGE}:5)"
+    frames = (MAIN, wrapped, forward, wrapped, forward)
+    stacks = [TRAINS, row("host:python", 8.0, RUN, *frames)]
+    assert (
+        inside(stacks, "host:python", where_of(stacks, "host:python"))
+        == ", inside mypkg/train.py:5 (in forward)"
+    )
+
+
+def test_no_line_of_a_package_is_named_for_waits_for_pythons_lock():
+    stacks = [TRAINS, row("host:gil", 8.0, RUN, MAIN, WORDS)]
+    assert inside(stacks, "host:gil", where_of(stacks, "host:gil")) == ""

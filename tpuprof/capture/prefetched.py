@@ -45,6 +45,7 @@ class Prefetched:
         self._emptied = False
         self._shows_after = 0
         self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._feed_loaders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._replaced = Replaced()
 
     def install(self) -> None:
@@ -57,15 +58,23 @@ class Prefetched:
         """Put everything back."""
         self._replaced.put_back()
         self._iterators.clear()
+        self._feed_loaders.clear()
 
     def step_ended(self) -> None:
-        """Look at the queues."""
-        waiting = [*_parallel_loaders(), *(_of_workers(each) for each in tuple(self._iterators))]
-        if not waiting:
+        """Look at the queues.
+
+        Workers that a loader of torch_xla takes from have no batch ready while it fills its own queues, and training
+        still does not wait.
+        """
+        loaders = _parallel_loaders()
+        workers = {each: _of_workers(each) for each in tuple(self._iterators)}
+        if not loaders and not workers:
             self._levels.clear()
             return
+        waiting = [*loaders, *workers.values()]
         self._levels.append(sum(each.queued for each in waiting))
-        self._emptied = self._emptied or min(each.ready for each in waiting) == 0
+        fed = [state for each, state in workers.items() if not (loaders and each in self._feed_loaders)]
+        self._emptied = self._emptied or min(each.ready for each in [*loaders, *fed]) == 0
         self._shows_after = max(each.in_hand for each in waiting)
 
     def _noted(self, original: Function) -> Function:
@@ -74,6 +83,8 @@ class Prefetched:
             original(iterator, *args, **kwargs)
             try:
                 self._iterators.add(iterator)
+                if _is_parallel_loader(_owner_of(threading.current_thread())):
+                    self._feed_loaders.add(iterator)
             except Exception as error:  # a subclass that cannot be hashed or referred to weakly
                 pass_on(error)
 
@@ -90,11 +101,10 @@ class Prefetched:
 
 def _parallel_loaders() -> list[_Waiting]:
     """Batches that wait in each of torch_xla's loaders."""
-    targets = (getattr(each, "_target", None) for each in threading.enumerate())
-    owners: list[Any] = [getattr(each, "__self__", None) for each in targets]
+    owners = [_owner_of(each) for each in threading.enumerate()]
     found = []
     for owner in {id(each): each for each in owners}.values():
-        if type(owner).__name__ != "ParallelLoader":
+        if not _is_parallel_loader(owner):
             continue
         try:
             queues = list(owner._queues.values())
@@ -105,6 +115,15 @@ def _parallel_loaders() -> list[_Waiting]:
             pass_on(error)
             continue  # another version's
     return found
+
+
+def _owner_of(thread: threading.Thread) -> Any:
+    """The object whose method a thread runs; None where it runs something else."""
+    return getattr(getattr(thread, "_target", None), "__self__", None)
+
+
+def _is_parallel_loader(owner: Any) -> bool:
+    return type(owner).__name__ == "ParallelLoader"
 
 
 def _of_workers(iterator: Any) -> _Waiting:

@@ -7,13 +7,16 @@ from tpuprof.report.host_lines import LINE_FROM_SHARE, LOOP_FROM_SHARE, Where, p
 from tpuprof.report.sections import HostStackRow
 from tpuprof.report.user_frames import in_package, library_functions, places_of_users
 
+_GIL = HOST_PREFIX + "gil"
+
 
 def inside(stacks: list[HostStackRow], part: str, where: Where | None) -> str:
     """`, inside mypkg/train.py:9 (in vocabulary)`: the line of a package that has most of a part at a line.
 
-    Empty where the line does not call the training loop: what `pandas.read_csv` does inside says little.
+    Empty where the line does not call the training loop: what `pandas.read_csv` does inside says little. Empty for
+    waits for Python's lock: where a thread loses it says nothing of what holds it.
     """
-    if where is None or where.function or not part.startswith(HOST_PREFIX):
+    if where is None or where.function or part == _GIL or not part.startswith(HOST_PREFIX):
         return ""
     if where.source not in places_that_train(stacks, places_of_users, LOOP_FROM_SHARE):
         return ""

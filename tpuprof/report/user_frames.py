@@ -25,10 +25,12 @@ def user_functions(
 ) -> dict[Function, tuple[int, str]]:
     """The user's functions of a stack, each with how deep it is among them and its innermost line.
 
-    A comprehension, a generator or a lambda is part of the function that it stands in.
+    A comprehension, a generator or a lambda is part of the function that it stands in. A function that is entered again
+    is as deep as its last entry: what a decorator wraps is inside it there, too.
     """
     found: dict[Function, tuple[int, str]] = {}
     inside: Function | None = None
+    entered = 0
     for frame in frames:
         match = _FRAME.match(frame)
         if not match or left_out.search(match.group(2)):
@@ -36,7 +38,8 @@ def user_functions(
         name, path, line = match.groups()
         if inside is None or not (name in NAMELESS and path == inside[1]):
             inside = (name, path)
-            found[inside] = (len(found), line)
+            found[inside] = (entered, line)
+            entered += 1
         else:
             found[inside] = (found[inside][0], line)
     return found
