@@ -46,7 +46,6 @@ from tpuprof.model.host.activity import (
     with_lock_after_waits,
 )
 from tpuprof.model.host.after_reads import without_idle_waits
-from tpuprof.model.host.awaited_copies import with_awaited_copies
 from tpuprof.model.host.driver import autograd_threads, find_driver
 from tpuprof.model.host.eager_causes import with_upload_causes
 from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
@@ -68,7 +67,7 @@ from tpuprof.model.host.unfinished_work import (
     work_is_elsewhere,
 )
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
-from tpuprof.model.host.uploads import again_share, given_to
+from tpuprof.model.host.uploads import again_share, given_to, with_awaited_copies
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Spans, merge
 from tpuprof.model.outside_capture import outside_of

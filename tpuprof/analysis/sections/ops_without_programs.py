@@ -14,12 +14,12 @@ SAID = (
 )
 
 
-def said_of_ops_without_programs(hosts: list[HostRun], word: str) -> str:
-    """The sentence where calling ops is the verdict; empty elsewhere."""
+def said_of_ops_without_programs(hosts: list[HostRun]) -> str:
+    """The sentence, where calling ops is the verdict; empty where most ops become programs."""
     found = max(
         (each.eager for each in hosts if each.eager is not None), key=lambda each: each.ops, default=None
     )
-    if word != "dispatch" or found is None or found.optimizer_ps is None or not found.programs:
+    if found is None or found.optimizer_ps is None or not found.programs:
         return ""
     if found.ops < OPS_PER_PROGRAM * found.programs:
         return ""

@@ -8,7 +8,6 @@ from tpuprof import parts as part
 from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of, with_event
 from tpuprof.analysis.sections.main_op import main_op
-from tpuprof.analysis.sections.ops_without_programs import said_of_ops_without_programs
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.sparse_words import with_sparse
 from tpuprof.analysis.sections.steps import host_read_rows
@@ -119,7 +118,11 @@ def verdict_section(
         where = f"{call} at {read.source}" if read.source else call
         said = UNENDED_READ.format(read=where, share=format_share(bound.share), over=_over(run))
         return Verdict("unknown", round(bound.share, 6), said)
-    text = sentence_of(run, bound, times, hidden, rows) + said_of_ops_without_programs(run.hosts, bound.word)
+    text = sentence_of(run, bound, times, hidden, rows)
+    if bound.word == "dispatch":
+        from tpuprof.analysis.sections.ops_without_programs import said_of_ops_without_programs
+
+        text += said_of_ops_without_programs(run.hosts)
     text += usual.note
     if history is not None:
         text += _if_no_compile_returns(run.hosts, bound, times, history, hidden)

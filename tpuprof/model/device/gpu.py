@@ -6,7 +6,6 @@ import numpy as np
 
 from tpuprof.decode.columns import Plane
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.device.gpu_streams import read_gpu, type_of
 from tpuprof.model.steps.table import Steps, StepSource
 from tpuprof.model.timeline import Track
 from tpuprof.parallel import in_threads
@@ -28,6 +27,8 @@ class Gpus:
     @property
     def type(self) -> str:
         """What to call the device."""
+        from tpuprof.model.device.gpu_streams import type_of
+
         return type_of(self.vendor)
 
     @property
@@ -43,6 +44,10 @@ def vendor_of(planes: list[tuple[Plane, list[Track]]]) -> str:
 
 def read_gpus(planes: list[tuple[Plane, list[Track]]]) -> list[DeviceActivity]:
     """The GPUs that did work."""
+    if not planes:
+        return []
+    from tpuprof.model.device.gpu_streams import read_gpu
+
     vendor = vendor_of(planes)
     found = in_threads(lambda each: read_gpu(*each, vendor), planes, beside=1)
     return [each for each in found if each is not None]

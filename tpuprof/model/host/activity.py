@@ -23,7 +23,6 @@ from tpuprof.model.host.blocking_waits import (
 from tpuprof.model.host.driver import autograd_threads
 from tpuprof.model.host.interval_pieces import GIL
 from tpuprof.model.host.loaders import loading
-from tpuprof.model.host.ops_on_host import computing, ops_on_host
 from tpuprof.model.host.python_calls import python_calls
 from tpuprof.model.host.recorded import Recorded, recorded_of
 from tpuprof.model.host.sample_events import times_of
@@ -125,7 +124,10 @@ def read_host(
         own = merge(by_activity[Activity.UNKNOWN], by_activity[Activity.INPUT_WAIT], *user.values())
         samples = read_samples(host, own if calls_are_events else None, driver)
         samples = with_whole_reads(samples) if vocabulary.framework == "jax" else samples
-        samples = computing(samples, on_host)
+        if len(on_host.start):
+            from tpuprof.model.host.ops_on_host import computing
+
+            samples = computing(samples, on_host)
         read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
         named, samples = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
         _waiting(by_activity, driver)
@@ -201,10 +203,14 @@ def _ops_on_host(
     codes: dict[int, Int64],
 ) -> Spans:
     """Ops that the training thread computes itself are no dispatch: samples tell their lines. When it does so."""
+    if not vocabulary.eager:
+        return EMPTY
+    from tpuprof.model.host.ops_on_host import ops_on_host
+
     others = [each for each in threads if each is not driver]
     kinds = (Activity.DISPATCH, Activity.COMPILE, Activity.HOST_TO_DEVICE)
     runtime = merge(*(_on_threads(others, codes, kind) for kind in kinds))
-    on_host = ops_on_host(driver, vocabulary, runtime, by_activity[Activity.DISPATCH])
+    on_host = ops_on_host(driver, runtime, by_activity[Activity.DISPATCH])
     by_activity[Activity.DISPATCH] = subtract(by_activity[Activity.DISPATCH], on_host)
     by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], on_host)
     return on_host

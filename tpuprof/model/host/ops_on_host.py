@@ -13,7 +13,6 @@ import numpy as np
 
 from tpuprof.model.host.interval_pieces import KINDS, TRACING
 from tpuprof.model.host.samples import HostSamples
-from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, flatten, intersect, subtract, union
 from tpuprof.model.timeline import Track
 from tpuprof.units import PS_PER_MS
@@ -28,15 +27,15 @@ _OPS = "aten::"
 _CODE = "python"
 
 
-def ops_on_host(driver: Track, vocabulary: Vocabulary, runtime: Spans, dispatching: Spans) -> Spans:
+def ops_on_host(driver: Track, runtime: Spans, dispatching: Spans) -> Spans:
     """When the training thread computes ops itself, of the time in which it seems to hand them over.
 
     `runtime` is when threads of the runtime have events.
     """
-    if not vocabulary.eager:
-        return EMPTY
     names = driver.plane.events.names
     rows = np.array([row for row, name in enumerate(names) if name.startswith(_OPS)], np.int64)
+    if not len(rows):
+        return EMPTY
     segments = flatten(driver.start, driver.end, driver.parent)
     chosen = np.isin(driver.name_row[segments.event], rows)
     alone = subtract(_long(segments.start[chosen], segments.end[chosen]), runtime)

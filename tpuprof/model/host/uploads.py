@@ -1,14 +1,27 @@
-"""Copies to the device: of what was copied there before, which the capture compares, and of a call's arguments."""
+"""Copies to the device: of what was there before, of a call's arguments, and of inputs that a program waits for."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.model.host.activity import HostActivity
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import Spans, contains, covered, inherit, intersect, union
+from tpuprof.model.intervals import (
+    EMPTY,
+    Spans,
+    contains,
+    covered,
+    inherit,
+    intersect,
+    merge,
+    subtract,
+    union,
+)
 from tpuprof.model.steps import Steps
-from tpuprof.model.timeline import Track
+from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import UPLOAD
 
 _AGAIN = "again"
@@ -16,6 +29,11 @@ _AGAIN = "again"
 _CALL, _HANDED = "PjitFunction(", "DevicePut"
 # Share of such time inside the calls of one function from which the copies are its arguments (share). A judgement.
 ARGUMENTS_FROM_SHARE = 0.5
+
+# What JAX's CPU client calls the copy of an array, in a thread of its pool. Events of threads that run Python are not
+# looked at: a thread that makes batches ahead copies them there, while the training thread waits for something else.
+_COPIES = ("H2D Dispatch",)
+_WAITS = (Activity.DEVICE_WAIT, Activity.DEVICE_TO_HOST_SYNC)
 
 
 def again_share(driver: Track | None, activity: HostActivity, steps: Steps) -> float:
@@ -54,3 +72,24 @@ def given_to(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> str:
     most = int(np.argmax(of_call))
     enough = most > 0 and of_call[most] >= ARGUMENTS_FROM_SHARE * taken.sum()
     return names[most - 1].removeprefix(_CALL).removesuffix(")") if enough else ""
+
+
+def with_awaited_copies(activity: HostActivity, host: Host, devices: Sequence[Spans]) -> HostActivity:
+    """The same with waits for an idle device as copies to it, where the runtime copies meanwhile.
+
+    `devices` is when each device works. A call with NumPy's arrays returns before they are copied, and the program
+    begins once they are: what the host waits for then is the copy.
+    """
+    if activity.framework != "jax" or not devices:
+        return activity
+    rows = [(track, track.named(*_COPIES)) for track in host.threads]
+    copies = merge(
+        *(union(track.start[found], track.end[found]) for track, found in rows if len(found)), EMPTY
+    )
+    awaited = intersect(merge(*map(activity.spans, _WAITS)), subtract(copies, merge(*devices)))
+    if not len(awaited.start):
+        return activity
+    by_activity = activity.by_activity
+    left = {each: subtract(activity.spans(each), awaited) for each in _WAITS}
+    copying = merge(activity.spans(Activity.HOST_TO_DEVICE), awaited)
+    return replace(activity, by_activity={**by_activity, **left, Activity.HOST_TO_DEVICE: copying})
