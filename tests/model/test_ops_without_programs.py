@@ -8,9 +8,9 @@ from tpuprof.analysis.sections.ops_without_programs import OPS_PER_PROGRAM, said
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 
 
-def said(ops, programs, word="dispatch", optimizer_ps=1.0):
+def said(ops, programs, optimizer_ps=1.0):
     hosts = [SimpleNamespace(eager=None), SimpleNamespace(eager=EagerDispatch(ops, programs, optimizer_ps))]
-    return said_of_ops_without_programs(hosts, word)
+    return said_of_ops_without_programs(hosts)
 
 
 def test_small_ops_on_the_cpu_are_said_not_to_become_programs():
@@ -20,18 +20,17 @@ def test_small_ops_on_the_cpu_are_said_not_to_become_programs():
 
 
 @pytest.mark.parametrize(
-    ("ops", "programs", "word", "optimizer_ps"),
+    ("ops", "programs", "optimizer_ps"),
     [
-        (OPS_PER_PROGRAM - 0.1, 1.0, "dispatch", 1.0),
-        (100.0, 0.0, "dispatch", 1.0),
-        (100.0, 1.0, "host", 1.0),
+        (OPS_PER_PROGRAM - 0.1, 1.0, 1.0),
+        (100.0, 0.0, 1.0),
         # JAX names functions that are called, and no ops.
-        (100.0, 1.0, "dispatch", None),
+        (100.0, 1.0, None),
     ],
 )
-def test_else_nothing_is_said(ops, programs, word, optimizer_ps):
-    assert not said(ops, programs, word, optimizer_ps)
+def test_else_nothing_is_said(ops, programs, optimizer_ps):
+    assert not said(ops, programs, optimizer_ps)
 
 
 def test_hosts_of_which_none_calls_ops_say_nothing():
-    assert not said_of_ops_without_programs([SimpleNamespace(eager=None)], "dispatch")
+    assert not said_of_ops_without_programs([SimpleNamespace(eager=None)])
