@@ -84,6 +84,18 @@ def test_once_empty_the_queue_refills_in_bursts(loader):
     assert after(loader, (3, 0), (0, 5), (7, 0), (5, 0), (3, 0))
 
 
+@pytest.mark.parametrize(("compiling", "used_up"), [(True, False), (False, True)])
+def test_a_queue_that_was_empty_before_a_compile_has_filled_meanwhile(loader, compiling, used_up):
+    """The first step of a slow loader ends with nothing ready, and the next one compiles for seconds."""
+    prefetched = Prefetched()
+    loader.holds(0, 0)
+    prefetched.step_ended(compiling=compiling)
+    for device in (8, 7, 6, 5):
+        loader.holds(device, 16)
+        prefetched.step_ended()
+    assert prefetched.used_up == used_up
+
+
 def test_programs_without_such_loaders_are_not_held_up():
     prefetched = Prefetched()
     prefetched.step_ended()

@@ -60,9 +60,10 @@ class Prefetched:
         self._iterators.clear()
         self._feed_loaders.clear()
 
-    def step_ended(self) -> None:
+    def step_ended(self, *, compiling: bool = False) -> None:
         """Look at the queues.
 
+        Loaders fill them while XLA compiles: that one was empty at the end of a step that compiles says nothing later.
         Workers that a loader of torch_xla takes from have no batch ready while it fills its own queues, and training
         still does not wait.
         """
@@ -74,7 +75,8 @@ class Prefetched:
         waiting = [*loaders, *workers.values()]
         self._levels.append(sum(each.queued for each in waiting))
         fed = [state for each, state in workers.items() if not (loaders and each in self._feed_loaders)]
-        self._emptied = self._emptied or min(each.ready for each in [*loaders, *fed]) == 0
+        empty = min(each.ready for each in [*loaders, *fed]) == 0
+        self._emptied = not compiling and (self._emptied or empty)
         self._shows_after = max(each.in_hand for each in waiting)
 
     def _noted(self, original: Function) -> Function:

@@ -287,7 +287,7 @@ class Recorder:
             self._fallbacks.step_ended(record.counters)
             record.fallbacks = dict(self._fallbacks.sources)
             record.gradients = sorted(self._fallbacks.gradients)
-        self._prefetched.step_ended()
+        self._prefetched.step_ended(compiling=compiles > self._compiles or not settled)
         self.controller.step_ended(compiles - self._compiles, settled=settled)
         self._compiles = compiles
         step.number = number if number is not None else step.number + 1
