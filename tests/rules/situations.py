@@ -16,6 +16,7 @@ from tests.rules.given import (
     record,
     step,
     steps,
+    summary,
     transfer,
 )
 from tpuprof.model.host.eager_dispatch import EagerDispatch
@@ -48,10 +49,11 @@ def recompiled(share, *kinds):
     }
 
 
-def uncut(share, *reads, steps_without=8, kind="graph"):
+def uncut(share, *reads, steps_without=8, kind="graph", method="optimizer steps"):
     rows = [GraphCutRow(call, "train.py:8", 1.0) for call in reads]
     situation = recompiled(share, kind)
-    return {**situation, "framework": "torch_xla", "uncut_steps": steps_without, "cutting_reads": rows}
+    more = {"uncut_steps": steps_without, "cutting_reads": rows, "step_source": summary(method=method)}
+    return {**situation, "framework": "torch_xla", **more}
 
 
 def scan(traces, share, ms=None):

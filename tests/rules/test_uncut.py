@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder
+from tests.rules.given import given
+from tests.rules.situations import uncut
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.compile.cause import CompileCause
 from tpuprof.model.compile.compiles import Compile
@@ -14,6 +16,8 @@ from tpuprof.model.compile.growth import GROWS_FROM
 from tpuprof.model.host.graph_cuts import OTHER, GraphCut
 from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import outcome_of
 from tpuprof.signals.host import UNCUT_FROM_STEPS, off_device_in, off_device_steps, uncut_in
 
 TRACED = {"CreateXlaTensor": 34}
@@ -159,3 +163,12 @@ def test_the_verdict_of_steps_that_run_no_graph_is_not_that_they_trace(tmp_path,
     (tmp_path / "tpuprof" / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1"}))
     (tmp_path / "tpuprof" / "telemetry.vm.0.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert analyze_run(tmp_path).verdict.sentence.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("source", "confidence"), [(StepSource.OPTIMIZER, "high"), (StepSource.READS, "medium")]
+)
+def test_without_an_optimizer_steps_may_differ_once_they_are_cut(source, confidence):
+    """A generated text: "saves 1.61 s per step", high, of graphs whose lengths grow with each word anyway."""
+    found = outcome_of(find_rule("no-graph-cut"), given(**uncut(0.5, "item", method=source.value)))
+    assert (found.status, found.confidence) == ("failed", confidence)
