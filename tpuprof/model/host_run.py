@@ -71,7 +71,7 @@ from tpuprof.model.host.uploads import again_share, given_to, with_awaited_copie
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Spans, merge
 from tpuprof.model.outside_capture import outside_of
-from tpuprof.model.read_graphs import ReadGraphs, fallback_graphs, read_graphs
+from tpuprof.model.read_graphs import ReadGraphs, cutting_reads, fetching_inputs, read_graphs
 from tpuprof.model.ready_batches import without_ready_batches
 from tpuprof.model.run_ahead import with_even_ends, without_run_up
 from tpuprof.model.steps import Steps, find_steps
@@ -354,8 +354,10 @@ def _of_host(
     blocked = activity.spans(Activity.DEVICE_TO_HOST_SYNC)
     unmarked = array_reads(activity.samples, blocked, steps) if words.framework == "jax" else []
     return {
-        "read_graphs": read_graphs(reading, words, steps, devices, protos),
-        "fallback_graphs": fallback_graphs(reading, words, steps, devices, protos) if fell_back else [],
+        "read_graphs": read_graphs(cutting_reads, reading, words, steps, devices, protos),
+        "fallback_graphs": read_graphs(fetching_inputs, reading, words, steps, devices, protos)
+        if fell_back
+        else [],
         "tracing": split_tracing(host, driver, words, activity, steps, devices),
         "input": read_input(host, driver, words, activity, steps, devices),
         "host_reads": host_reads(

@@ -51,7 +51,7 @@ _NO_WORK = (
 # What makes an instruction the same in two programs.
 _Op = tuple[object, ...]
 # The events of a thread that wait for a program that they ran (rows).
-_Waits = Callable[[Track, Vocabulary, Steps], Int64]
+Waits = Callable[[Track, Vocabulary, Steps], Int64]
 
 
 @record(frozen=True)
@@ -71,38 +71,18 @@ class ReadGraphs:
 
 
 def read_graphs(
+    waits: Waits,
     threads: list[Track],
     vocabulary: Vocabulary,
     steps: Steps,
     devices: list[DeviceActivity],
     protos: dict[str, bytes],
 ) -> list[ReadGraphs]:
-    """Programs of reads in steps, by line, those that take longest first; empty where reads run none or take little.
+    """Programs that `waits` ran in steps, by line, those that take longest first; empty where they take little.
 
-    `threads` are the training thread and those of autograd.
+    `threads` are the training thread and those of autograd. `waits` is `cutting_reads`, or `fetching_inputs` where ops
+    are known to have run on the host: these are one row.
     """
-    return _graphs(_cutting_reads, threads, vocabulary, steps, devices, protos)
-
-
-def fallback_graphs(
-    threads: list[Track],
-    vocabulary: Vocabulary,
-    steps: Steps,
-    devices: list[DeviceActivity],
-    protos: dict[str, bytes],
-) -> list[ReadGraphs]:
-    """The same of ops that run on the host, which are one row: only where such ops are known to have run."""
-    return _graphs(_fetching_inputs, threads, vocabulary, steps, devices, protos)
-
-
-def _graphs(
-    waits: _Waits,
-    threads: list[Track],
-    vocabulary: Vocabulary,
-    steps: Steps,
-    devices: list[DeviceActivity],
-    protos: dict[str, bytes],
-) -> list[ReadGraphs]:
     if not threads or not len(steps) or not devices:
         return []
     device = max(devices, key=lambda each: each.busy.total)
@@ -140,7 +120,7 @@ def _row(
     return ReadGraphs(*key, len(members), sum(ps for *_, ps in members), int(by_step.sum()), by_step)
 
 
-def _cutting_reads(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
+def cutting_reads(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
     """Reads of the program that ran a graph in steps."""
     rows = np.array(
         sorted({row for row in cuts_with_causes(thread, vocabulary, steps) if row >= 0}), np.int64
@@ -149,7 +129,7 @@ def _cutting_reads(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64
     return rows[thread.name_row[rows] == names.index(HOST_READ)] if HOST_READ in names else rows[:0]
 
 
-def _fetching_inputs(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
+def fetching_inputs(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
     """Transfers in steps by which ops on the host fetch their inputs."""
     if GRAPH_CUT not in thread.plane.events.names:
         return np.empty(0, np.int64)  # only tpuprof's capture shows that the program's own reads are others

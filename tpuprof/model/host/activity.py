@@ -207,11 +207,11 @@ def _ops_on_host(
         return EMPTY
     from tpuprof.model.host.ops_on_host import ops_on_host
 
-    others = [each for each in threads if each is not driver]
+    rest = [each for each in threads if each is not driver]
     kinds = (Activity.DISPATCH, Activity.COMPILE, Activity.HOST_TO_DEVICE)
-    runtime = merge(*(_on_threads(others, codes, kind) for kind in kinds))
-    on_host = ops_on_host(driver, runtime, by_activity[Activity.DISPATCH])
-    by_activity[Activity.DISPATCH] = subtract(by_activity[Activity.DISPATCH], on_host)
+    calls = by_activity[Activity.DISPATCH]
+    on_host = ops_on_host(driver, lambda: merge(*(_on_threads(rest, codes, each) for each in kinds)), calls)
+    by_activity[Activity.DISPATCH] = subtract(calls, on_host)
     by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], on_host)
     return on_host
 

@@ -7,6 +7,7 @@ is computed there and then: a teacher that was left on the CPU, or augmentation 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -27,10 +28,10 @@ _OPS = "aten::"
 _CODE = "python"
 
 
-def ops_on_host(driver: Track, runtime: Spans, dispatching: Spans) -> Spans:
+def ops_on_host(driver: Track, runtime: Callable[[], Spans], dispatching: Spans) -> Spans:
     """When the training thread computes ops itself, of the time in which it seems to hand them over.
 
-    `runtime` is when threads of the runtime have events.
+    `runtime` tells when threads of the runtime have events; it is asked where the thread calls ops at all.
     """
     names = driver.plane.events.names
     rows = np.array([row for row, name in enumerate(names) if name.startswith(_OPS)], np.int64)
@@ -38,7 +39,7 @@ def ops_on_host(driver: Track, runtime: Spans, dispatching: Spans) -> Spans:
         return EMPTY
     segments = flatten(driver.start, driver.end, driver.parent)
     chosen = np.isin(driver.name_row[segments.event], rows)
-    alone = subtract(_long(segments.start[chosen], segments.end[chosen]), runtime)
+    alone = subtract(_long(segments.start[chosen], segments.end[chosen]), runtime())
     return intersect(_long(alone.start, alone.end), dispatching)
 
 

@@ -29,7 +29,6 @@ _AGAIN = "again"
 _CALL, _HANDED = "PjitFunction(", "DevicePut"
 # Share of such time inside the calls of one function from which the copies are its arguments (share). A judgement.
 ARGUMENTS_FROM_SHARE = 0.5
-
 # What JAX's CPU client calls the copy of an array, in a thread of its pool. Events of threads that run Python are not
 # looked at: a thread that makes batches ahead copies them there, while the training thread waits for something else.
 _COPIES = ("H2D Dispatch",)

@@ -99,11 +99,8 @@ def _traced(driver: Track, vocabulary: Vocabulary) -> Bool:
     """Which events are inside one of JAX's that traces."""
     if vocabulary.framework != "jax":
         return np.zeros(len(driver), np.bool_)
-    names = driver.plane.events.names
-    tracing = [vocabulary.activity(name) is Activity.TRACING for name in names]
-    found: Bool = (
-        inherit(np.where(np.array([*tracing, False])[driver.name_row], 1, -1), driver.parent, -1) > 0
-    )
+    tracing = np.append(vocabulary.codes(driver.plane.events.names) == int(Activity.TRACING), np.False_)
+    found: Bool = inherit(np.where(tracing[driver.name_row], 1, -1), driver.parent) > 0
     return found
 
 

@@ -79,9 +79,7 @@ def by_other(start: Int64, own: ProgramRuns, other: ProgramRuns) -> Int64:
 
 def by_ops(start: Int64, device: DeviceActivity) -> Int64:
     """How many steps are lacking between each two, by ops that ran in no program: that run's event was dropped."""
-    events = device.op_events
-    begin = _of_longest(events.op, events.start, events.self_ps)
-    unseen = begin[~contains(device.executing, begin)]
+    begin, unseen = _longest_op(device)
     return _in_steps(_between(start, unseen), _between(start, begin))
 
 
@@ -90,12 +88,10 @@ def with_ends(steps: Steps, device: DeviceActivity) -> Steps:
 
     Those ops ran in no program of the trace: the events of their programs were dropped.
     """
-    events = device.op_events
-    begin = _of_longest(events.op, events.start, events.self_ps)
+    begin, unseen = _longest_op(device)
     per_step = median(_between(steps.start, begin)) if len(steps) >= FROM_STEPS else 0
     if not per_step:
         return steps
-    unseen = begin[~contains(device.executing, begin)]
     ends = [
         (unseen[unseen < steps.start[0]], "before the first one", int(steps.number[0])),
         (unseen[unseen >= steps.end[-1]], "after the last one", int(steps.number[-1]) + 1),
@@ -114,6 +110,13 @@ def with_ends(steps: Steps, device: DeviceActivity) -> Steps:
         note=steps.noted(f"{' and '.join(told)}: they are not counted"),
         phases=tuple(sorted([*steps.phases, *phases], key=lambda each: each.start)),
     )
+
+
+def _longest_op(device: DeviceActivity) -> tuple[Int64, Int64]:
+    """When the op that takes most of a device's time begins, and those of these times that are in no program."""
+    events = device.op_events
+    begin = _of_longest(events.op, events.start, events.self_ps)
+    return begin, begin[~contains(device.executing, begin)]
 
 
 def _of_longest(label: Int64, time: Int64, length: Int64) -> Int64:
