@@ -520,7 +520,7 @@ def test_a_dropped_recording_never_counts(follows):
     if follows:
         controller.record_by_clock()
         said = [each.announced(controller.plan) for each in recorder.started]
-        assert [each == "recording once more" for each in said] == [False, True]
+        assert [each.startswith("recording once more: ") for each in said] == [False, True]
     controller.finish()
     assert recorder.kept is (recorder.started[1] if follows else None)
 

@@ -85,6 +85,18 @@ def test_an_evaluation_every_few_steps_is_no_part_of_a_step(analyze, train, eval
     assert [row.step for row in report.phases] == [train * (number + 1) for number in range(5)]
 
 
+@pytest.mark.parametrize("behind", [0, 30_000])
+def test_what_a_program_does_behind_its_loop_is_no_part_of_its_last_step(analyze, behind):
+    """Behind the loop it compiles a mean for 30 ms, and was "step 29 took 32 ms ... compile 30 ms more"."""
+    order = [*every(5, 1), *["train_step"] * 5]
+    trace = loop(order, USUAL)
+    if behind:
+        trace.host().line("python").event("backend_compile", 2000 * len(order), behind)
+    report = analyze(trace)
+    assert report.steps.count == pytest.approx(35, abs=1)
+    assert max(row.wall_ms for row in report.steps.per_step) == pytest.approx(2.0)
+
+
 def test_an_evaluation_that_takes_most_of_the_time_is_none_either(analyze):
     report = analyze(loop(every(5, 8), USUAL))
     assert report.steps.count == 30

@@ -328,6 +328,15 @@ def test_turns_cost_no_more_than_reads_block(blocked, word):
     assert word != "sync" or found.ms == min(40.0, blocked or 40.0)
 
 
+@pytest.mark.parametrize(("ready", "word"), [(0.0, "sync"), (15.0, "sync"), (21.0, "dispatch")])
+def test_reads_of_values_that_are_ready_are_no_turns(ready, word):
+    """200 small programs per step, each of whose results is read once it is there: the reads alone cost nothing."""
+    times = StepTimes(100.0, {"compute": 40.0, "dispatch": 60.0}, 40.0, 30.0, 1.0, blocked=30.0, ready=ready)
+    found = bound_of(times)
+    assert found.word == word
+    assert word != "sync" or found.ms == 30.0 - ready
+
+
 @pytest.mark.parametrize(
     ("general", "special", "word"),
     [(30, 30 * AS_LARGE_FROM, "fallback"), (30, 30 * AS_LARGE_FROM - 0.1, "tracing"), (11, 9, "tracing")],

@@ -195,6 +195,17 @@ def test_the_profilers_part_of_many_reads_is_not_sure_to_be_saved(ready, sure, c
     assert outcome.confidence == confidence
 
 
+@pytest.mark.parametrize(
+    ("unwaited", "status"), [(0.0, "failed"), (39.0, "failed"), (41.0, "passed"), (60.0, "passed")]
+)
+def test_reads_that_wait_for_nothing_make_no_turns(unwaited, status):
+    facts = reads(1.0, 0.6, 50.0)
+    facts["unwaited_reads_ms"] = unwaited
+    outcome = outcome_of(find_rule("device-to-host-sync"), given(**facts))
+    assert outcome.status == status
+    assert outcome.share == pytest.approx(max(50.0 - unwaited, 0.0) / 100 if status == "failed" else 0.0)
+
+
 @pytest.mark.parametrize(("count", "ready_ms"), [(1, 0.0), (4, 0.0), (5, 0.08), (6, 0.1)])
 def test_reads_after_the_first_of_a_step_find_their_value_ready(tmp_path, count, ready_ms):
     """Each step waits 500 us in its first read; the others follow every 20 us."""
@@ -211,3 +222,5 @@ def test_reads_after_the_first_of_a_step_find_their_value_ready(tmp_path, count,
     signals = given(steps=[step(1.0) for _ in range(8)])
     signals.__dict__["_run"] = build_run(find_all(trace.write(tmp_path / "host.xplane.pb")))
     assert signals.ready_reads_ms == pytest.approx(ready_ms, abs=0.003)
+    # All but the first, of however many, begin when the device is done.
+    assert signals.unwaited_reads_ms == pytest.approx(0.01 * (count - 1), abs=0.001)

@@ -103,8 +103,8 @@ class Recording:
     dropped: bool = False
     quiet_seconds: float | None = None
     spare: bool = False
-    # Another one was made by the clock before.
-    again: bool = False
+    # Why another one by the clock follows the one before, empty for the first.
+    again: str = ""
     # What starting and ending the profiler took (s). Training waits for that.
     profiler_seconds: float = 0.0
     # Programs that compiled meanwhile (count), of a recording that has ended.
@@ -129,7 +129,7 @@ class Recording:
         """What is said when it begins."""
         if self.by_clock:
             if self.again:
-                return "recording once more"
+                return f"recording once more: {self.again}"
             return "no training step was seen so far: recording a few seconds of whatever runs"
         steady = "not yet steady" if self.early else "steady"
         more = " or more" if plan.seconds and not self.early else ""
@@ -417,7 +417,7 @@ class Controller:
             by_clock=by_clock,
             prefetched=prefetched,
             restless=restless,
-            again=self._by_clock,
+            again=self._why_again() if self._by_clock else "",
         )
         self._by_clock = self._by_clock or by_clock
         self._started, self._compiles_before = self._clock(), self._compiles()
@@ -426,6 +426,17 @@ class Controller:
         except BaseException:
             self.phase, self._current = Phase.WAITING, None
             raise
+
+    def _why_again(self) -> str:
+        """Why another recording by the clock begins."""
+        before = self._ended[-1] if self._ended and self._ended[-1].by_clock else None
+        if before is not None and before.empty:
+            return "no step ended in the recording before"
+        if before is None or before.compiles or before.quiet_seconds is not None:
+            return "XLA compiled a program during the recording before"
+        if before.whole:
+            return "a compile was under way at the end of the recording before"
+        return "the recording before was cut short"
 
     def _stop(self) -> None:
         if self._current is None:

@@ -50,7 +50,8 @@ class Breakdown:
     worked rather than waited, `waited` time in which it waited for the device inside the runtime. `unfinished` is how
     long the device worked at least and `feeding` how long programs were handed to it beside the training thread, where
     reads tell and no device plane does. `for_reads` is idle time in which the host traces and hands over graphs that
-    reads of values run by themselves.
+    reads of values run by themselves. `ready` is the time of reads that wait for nothing: the device, which is this
+    machine's CPU, idles from their begin to their end.
     """
 
     parts: dict[str, Int64]
@@ -62,6 +63,7 @@ class Breakdown:
     unfinished: Int64
     feeding: Int64
     for_reads: Int64
+    ready: Int64
 
 
 def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -> Breakdown:
@@ -85,6 +87,7 @@ def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -
         unfinished=_zeros(steps),
         feeding=_zeros(steps),
         for_reads=covered(_for_reads(host, busy), steps.start, steps.end),
+        ready=covered(_ready(host, devices, busy), steps.start, steps.end),
     )
 
 
@@ -196,6 +199,18 @@ def _for_reads(host: HostActivity, busy: Spans) -> Spans:
         *(host.spans(each) for each in (Activity.TRACING, Activity.DISPATCH, Activity.DEVICE_WAIT))
     )
     return subtract(intersect(host.reading, making), merge(busy, compiling(host)))
+
+
+def _ready(host: HostActivity, devices: list[DeviceActivity], busy: Spans) -> Spans:
+    """Reads of values that are ready on a device that is this machine's CPU: they take what the host needs to read.
+
+    Any other device has a copy to make, which the host waits for.
+    """
+    if not devices or any(each.type != "CPU" for each in devices):
+        return EMPTY
+    reads = host.spans(Activity.DEVICE_TO_HOST_SYNC)
+    rests = covered(busy, reads.start, reads.end) == 0
+    return Spans(reads.start[rests], reads.end[rests])
 
 
 def _count_inside(spans: Spans, steps: Steps) -> Int64:

@@ -22,7 +22,8 @@ class StepTimes:
     `fallbacks_share` is the share of steps that hold an op which falls back to the host; `again_for_ops` is what
     `again` is, for such ops. `unfinished` is how long the device worked at least, and `feeding` how long another thread
     handed programs to it, where the trace has no device plane and reads waited for both. `for_reads` is idle time in
-    which the host makes graphs that reads run by themselves.
+    which the host makes graphs that reads run by themselves. `ready` is the time of reads that wait for
+    nothing.
     """
 
     wall: float
@@ -40,6 +41,7 @@ class StepTimes:
     feeding: float = 0.0
     for_reads: float = 0.0
     again_for_ops: float = 0.0
+    ready: float = 0.0
 
 
 @record(frozen=True)

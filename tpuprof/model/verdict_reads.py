@@ -226,22 +226,24 @@ def _reads_often(load: StepTimes, why: Decisions, no: str) -> bool:
 
 
 def _taking_turns(load: StepTimes, why: Decisions) -> float:
-    """Time per step loses because a blocking read keeps host and device from overlapping (ms).
+    """Time per step lost because a blocking read keeps host and device from overlapping (ms).
 
-    Without the read they could run side by side, and the step would take as long as the slower of the two.
+    Without the read they could run side by side, and the step would take as long as the slower of the two. A read of a
+    value that is ready waits for nothing: it is the host's work.
     """
     if not load.seen:
         return 0.0
+    host_work = load.host_work + load.ready
     often = _reads_often(load, why, "too few steps hold a read for turns to hold the run back")
     if not often or not why.at_least(
         f"device busy, compared with {BALANCE_FOR_SYNC:g} times the host's work",
         load.busy,
-        BALANCE_FOR_SYNC * load.host_work,
+        BALANCE_FOR_SYNC * host_work,
         MS,
         yes="without the read the two could run side by side",
         no="the host works clearly longer than the device: turns are not what costs most",
     ):
         return 0.0
-    turns = max(load.wall - max(load.busy, load.host_work), 0.0)
+    turns = max(load.wall - max(load.busy, host_work), 0.0)
     # Without the read the thread goes on earlier by what the read blocks, and by no more: the rest are other waits.
-    return turns if load.blocked is None else min(turns, load.blocked)
+    return turns if load.blocked is None else min(turns, max(load.blocked - load.ready, 0.0))

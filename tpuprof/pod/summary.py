@@ -123,6 +123,7 @@ COLUMNS = (
     "unfinished",
     "feeding",
     "for_reads",
+    "ready",
 )
 
 

@@ -35,8 +35,8 @@ ON_THIS_CPU = (
 # Where other work had the CPUs: the upper end may be more than this run's device leaves idle. How much faster the
 # device computes without it is known; what the host does may take less time as well, as NumPy does.
 ON_A_FREE_MACHINE = (
-    "other work had the CPUs here; the upper end supposes that without it the device is faster, "
-    "and the host is not"
+    "other work used the CPUs during the capture; the upper end assumes that without it the device becomes faster, "
+    "but the host does not"
 )
 # From which ratio of the two ends that is worth saying (ratio): below it both look alike.
 NOTED_FROM = 1.05

@@ -223,6 +223,12 @@ class HostSignals(StepSignals):
         return total / PS_PER_MS / len(self.steps)
 
     @signal("ms", needs=(STEPS, HOST_EVENTS))
+    def unwaited_reads_ms(self) -> float:
+        """Time per step of reads that wait for nothing: a device that is this machine's CPU idles all the while."""
+        ready = sum(int(host.breakdown.ready.sum()) for host in self._run.hosts)
+        return ready / PS_PER_MS / len(self.steps)
+
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
     def optimizer_reads_ms(self) -> float:
         """Time per step that training threads wait for values in optimizer calls, of optimizers that have an event."""
         total = 0

@@ -66,6 +66,7 @@ def mean_step(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         unfinished=mean(host.breakdown.unfinished for host in hosts),
         feeding=mean(host.breakdown.feeding for host in hosts),
         for_reads=mean(host.breakdown.for_reads for host in hosts),
+        ready=mean(host.breakdown.ready for host in hosts),
         fallbacks_share=sum(int((h.breakdown.parts[ATEN_FALLBACK] > 0).sum()) for h in hosts) / count,
     )
     return times, mean(host.breakdown.tracing_hidden for host in hosts)
@@ -137,6 +138,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             unfinished=ps_to_ms(int(split.unfinished[at])),
             feeding=ps_to_ms(int(split.feeding[at])),
             for_reads=ps_to_ms(int(split.for_reads[at])),
+            ready=ps_to_ms(int(split.ready[at])),
             fallbacks_share=float(ATEN_FALLBACK in breakdown),
         )
         rows.append(

@@ -97,7 +97,7 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
     if not known:
         return CompileCause(
             "first",
-            "the first graph of this function in the capture: there is none before it to compare with",
+            "the first graph of this function in the capture, so nothing to compare it with",
         )
     # Hosts of a pod embed the same programs: what is known by their contents is not compared again.
     programs = Programs.of(protos)

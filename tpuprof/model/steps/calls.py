@@ -79,7 +79,8 @@ def _named(driver: Track, found: Repetition) -> str:
     """The functions of one repetition, most often called first; empty where it is one call."""
     counts = Counter(function_of(driver, label) for label in found.word)
     named = [f"{count} of {name}" for name, count in counts.most_common(FUNCTIONS_NAMED)]
-    more = ", and others" if len(counts) > FUNCTIONS_NAMED else ""
+    others = len(counts) - FUNCTIONS_NAMED
+    more = f", and {counted(others, 'other')}" if others > 0 else ""
     return f" ({', '.join(named)}{more})" if found.width > 1 else ""
 
 

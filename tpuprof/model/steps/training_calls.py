@@ -179,6 +179,7 @@ def _steps(calls: Calls, chosen: Int64, found: Repetition, extra: Int64, one: st
     first, final = chosen[found.first], chosen[found.until - 1]
     follow = np.append(first[1:], len(start))
     begins, ends = start[first], np.append(start, until[-1])[follow]
+    ends[-1] = min(int(ends[-1]), _usual_end(calls, follow))
     # Runs in the middle of a step are its own.
     runs = {int(each): np.flatnonzero(extra == each) for each in np.unique(extra[extra >= 0])}
     runs = {each: own for each, own in runs.items() if own[0] > final[each]}
@@ -198,6 +199,18 @@ def _steps(calls: Calls, chosen: Int64, found: Repetition, extra: Int64, one: st
     note = f"no step marker in the trace: a step is {one}; runs of other calls are left out"
     numbers = np.arange(int(whole.sum()))
     return Steps(calls.source, MEDIUM, numbers, begins[whole], ends[whole], note, phases=phases)
+
+
+def _usual_end(calls: Calls, follow: Int64) -> int:
+    """When a last step ends that no other follows, if what is behind its last call takes as long as in the others.
+
+    `follow` is the call behind each step. What the program does after its loop is no part of the last step.
+    """
+    followed = follow[follow < len(calls.start)]
+    if not len(followed):
+        return int(calls.until[-1])
+    behind = np.maximum(calls.start[followed] - calls.end[followed - 1], 0)
+    return int(calls.end[-1] + median(behind))
 
 
 def _phase(calls: Calls, own: Int64, step: int) -> Phase:

@@ -236,7 +236,8 @@ def _what(found: EagerDispatch) -> str:
 def _named(found: EagerDispatch) -> str:
     """What is called most often: ops, or jitted functions of the program's own, which have the same events."""
     named = [f"{calls:,.0f} of {name}" for name, calls in found.called if calls > CALLED_FROM]
-    return ", ".join(named) + (", and others" if len(named) < found.kinds else "")
+    others = found.kinds - len(named)
+    return ", ".join(named) + (f", and {counted(others, 'other')}" if others > 0 else "")
 
 
 def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
