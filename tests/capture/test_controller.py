@@ -3,9 +3,11 @@
 import pytest
 
 from tpuprof.capture.controller import (
+    BURSTS_HELD,
     ENDLESS_STEPS,
     LEAST_SECONDS,
     MAX_GIVEN_WAY,
+    MOST_SECONDS_FOR_BURSTS,
     MOST_STEPS,
     PATIENCE_SECONDS,
     Controller,
@@ -24,8 +26,14 @@ class Tape:
         self.kept = None
         self.used_up = self.free = True
         self.fails = False
+        self.burst = 0
         self.controller = Controller(
-            Plan(**plan), self, lambda: self.now, lambda: self.used_up, lambda: self.free
+            Plan(**plan),
+            self,
+            lambda: self.now,
+            lambda: self.used_up,
+            lambda: self.free,
+            burst=lambda: self.burst,
         )
 
     def start(self, recording):
@@ -337,6 +345,27 @@ def test_only_steps_that_are_waited_for_need_be_asked_about():
 )
 def test_short_steps_are_recorded_for_a_least_time(step_seconds, held):
     tape = Tape(warmup=2, steps=8, steady=2, seconds=LEAST_SECONDS).steps(1, 0, 0)
+    while tape.kept is None:
+        tape.now += step_seconds * 1.000001
+        tape.steps(0)
+    assert tape.kept.steps == held
+
+
+@pytest.mark.parametrize(
+    ("burst", "seconds", "step_seconds", "held"),
+    [
+        (8, LEAST_SECONDS, 0.1, 8 * BURSTS_HELD),
+        (8, LEAST_SECONDS, MOST_SECONDS_FOR_BURSTS / 10, 10),
+        (8, 0.0, 0.1, 8),
+        (2, LEAST_SECONDS, 0.1, 8),
+    ],
+    ids=["held", "slow", "stated", "small"],
+)
+def test_several_bursts_of_batches_are_recorded(burst, seconds, step_seconds, held):
+    """torch_xla's loader hands over 8 batches at once: in 8 steps there was one wait for a worker, or none."""
+    tape = Tape(warmup=2, steps=8, steady=2, seconds=seconds)
+    tape.burst = burst
+    tape.steps(1, 0, 0)
     while tape.kept is None:
         tape.now += step_seconds * 1.000001
         tape.steps(0)

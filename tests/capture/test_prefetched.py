@@ -84,6 +84,14 @@ def test_once_empty_the_queue_refills_in_bursts(loader):
     assert after(loader, (3, 0), (0, 5), (7, 0), (5, 0), (3, 0))
 
 
+@pytest.mark.parametrize(("device", "burst"), [(0, 8), (1, 0)])
+def test_a_loader_that_runs_empty_hands_over_as_many_as_its_queue_holds(loader, device, burst):
+    prefetched = Prefetched()
+    loader.holds(device, 0)
+    prefetched.step_ended()
+    assert prefetched.burst == burst
+
+
 @pytest.mark.parametrize(("compiling", "used_up"), [(True, False), (False, True)])
 def test_a_queue_that_was_empty_before_a_compile_has_filled_meanwhile(loader, compiling, used_up):
     """The first step of a slow loader ends with nothing ready, and the next one compiles for seconds."""

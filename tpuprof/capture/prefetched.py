@@ -100,6 +100,11 @@ class Prefetched:
         long_enough = len(self._levels) > min(self._shows_after, LOOKED_BACK // 2)
         return long_enough and self._levels[-1] > max(self._levels) - SHRUNK_BY
 
+    @property
+    def burst(self) -> int:
+        """Batches that a loader hands over at once where training may wait for them: a queue was empty. 0 elsewhere."""
+        return self._shows_after if self._emptied else 0
+
 
 def _parallel_loaders() -> list[_Waiting]:
     """Batches that wait in each of torch_xla's loaders."""

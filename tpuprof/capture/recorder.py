@@ -80,7 +80,12 @@ class Recorder:
         self._together = together
         self.telemetry = Telemetry(extension)
         self.controller = Controller(
-            plan, self, used_up=lambda: self._prefetched.used_up, free=self._is_free, compiles=self.compiles
+            plan,
+            self,
+            used_up=lambda: self._prefetched.used_up,
+            free=self._is_free,
+            compiles=self.compiles,
+            burst=lambda: self._prefetched.burst,
         )
         self._extension = extension
         self.profile: Path | None = None

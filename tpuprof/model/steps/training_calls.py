@@ -204,7 +204,7 @@ def _steps(calls: Calls, chosen: Int64, found: Repetition, extra: Int64, one: st
 def _usual_end(calls: Calls, follow: Int64) -> int:
     """When a last step ends that no other follows, if what is behind its last call takes as long as in the others.
 
-    `follow` is the call behind each step. What the program does after its loop is no part of the last step.
+    `follow` is the call behind each step. What the program does after its loop is not in the last step.
     """
     followed = follow[follow < len(calls.start)]
     if not len(followed):
