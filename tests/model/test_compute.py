@@ -87,6 +87,11 @@ def test_the_type_a_matmul_reads(analyze, text, expected):
     report = analyze(op(step(), text, 0, 100, hlo_category=category))
     assert one(report, "d").matmul_type == expected
     assert report.compute.float32_matmul_ms_per_step == pytest.approx(0.1 if expected == "f32" else 0.0)
+    # Its arrays have no tiles: nothing says how they are laid out.
+    assert report.compute.unstated == [
+        *(["float32_matmul_ms_per_step"] if not expected else []),
+        "padded_ms_per_step",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -97,10 +102,12 @@ def test_padding_from_tiles(analyze, rows, padded):
     report = analyze(op(step(), text, 0, 100, hlo_category="add"))
     assert one(report, "add.1").padding == pytest.approx(128 / rows)
     assert (report.compute.padded_ms_per_step > 0) == padded
+    assert not report.compute.unstated
 
 
 def test_copies_that_only_move_data_about(analyze):
     trace = op(step(), "%copy.1 = f32[8,8]{0,1} copy(f32[8,8]{1,0} %a)", 0, 100, hlo_category="copy")
+    assert analyze(trace).compute.unstated == ["padded_ms_per_step"]
     op(
         trace,
         "%copy-start.2 = (f32[8]{0:S(1)}, f32[8]{0}) copy-start(f32[8]{0} %a)",

@@ -98,7 +98,8 @@ class Compute:
     """How well the device's time is used; times are device self time per step and device.
 
     `mfu` is FLOPs over peak FLOP/s in the steps' wall time; where None, `mfu_note` says why. `kernels` are custom
-    calls, Pallas kernels by name.
+    calls, Pallas kernels by name. `unstated` are the times that are 0 only because the trace says of no matmul what it
+    reads, or of no op how its arrays are laid out, by field: they are unknown.
     """
 
     mfu: float | None
@@ -115,6 +116,7 @@ class Compute:
     # SparseCore work per step and device, and what of it the TensorCore computed beside; None without such a plane.
     sparse_core_ms_per_step: float | None = None
     sparse_core_hidden_ms_per_step: float | None = None
+    unstated: list[str] = field(default_factory=list)
 
 
 @record(frozen=True)

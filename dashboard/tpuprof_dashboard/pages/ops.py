@@ -8,6 +8,7 @@ import dash_mantine_components as dmc
 from dash import html
 
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of, ms_by_host
+from tpuprof.report.sections import Compute
 from tpuprof.units import format_ms, format_share
 from tpuprof_dashboard.components.comparison import changed_ops
 from tpuprof_dashboard.components.layout import chart, current, empty, facts, link, section
@@ -127,6 +128,15 @@ def _roofline(view: View) -> Any:
     )
 
 
+def _or_unknown(compute: Compute, name: str, what: str) -> str:
+    """A time, or that the trace does not tell what it is of."""
+    return (
+        f"unavailable: the trace does not say {what}"
+        if name in compute.unstated
+        else format_ms(getattr(compute, name))
+    )
+
+
 def _compute(view: View) -> list[Any]:
     """What of the device's time goes to matmuls, copies and padding, and to which kinds of op."""
     compute = view.report.compute
@@ -134,9 +144,15 @@ def _compute(view: View) -> list[Any]:
         return []
     rows = [
         ("matmuls", format_ms(compute.matmul_ms_per_step)),
-        ("matmuls that read float32", format_ms(compute.float32_matmul_ms_per_step)),
+        (
+            "matmuls that read float32",
+            _or_unknown(compute, "float32_matmul_ms_per_step", "what its matmuls read"),
+        ),
         ("layout copies", format_ms(compute.layout_copy_ms_per_step)),
-        ("ops whose arrays are mostly padding", format_ms(compute.padded_ms_per_step)),
+        (
+            "ops whose arrays are mostly padding",
+            _or_unknown(compute, "padded_ms_per_step", "how arrays are laid out"),
+        ),
         ("MFU", format_share(compute.mfu) if compute.mfu is not None else compute.mfu_note),
     ]
     note = "Device self time of a step on one device."

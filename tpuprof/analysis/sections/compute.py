@@ -106,6 +106,7 @@ def compute_section(hosts: list[HostDevices], ops: OpTotals, listed: int) -> tup
     flops = sum(host.flops for host in hosts)
     found = summarise(ops, flops, peak_flops, sum(host.wall_ps for host in hosts))
     total_ps = sum(ps for _, ps in found.by_category)
+    of_lines = {"float32_matmul_ms_per_step": found.float32_matmul_ps, "padded_ms_per_step": found.padded_ps}
     return rows, Compute(
         mfu=found.mfu,
         mfu_note=found.mfu_note,
@@ -113,13 +114,14 @@ def compute_section(hosts: list[HostDevices], ops: OpTotals, listed: int) -> tup
         peak_hbm_bytes_per_s=peak_bytes,
         flops_per_step=flops / lanes if flops else None,
         matmul_ms_per_step=ps_to_ms(found.matmul_ps) / lanes,
-        float32_matmul_ms_per_step=ps_to_ms(found.float32_matmul_ps) / lanes,
+        float32_matmul_ms_per_step=ps_to_ms(found.float32_matmul_ps or 0) / lanes,
         layout_copy_ms_per_step=ps_to_ms(found.layout_copy_ps) / lanes,
-        padded_ms_per_step=ps_to_ms(found.padded_ps) / lanes,
+        padded_ms_per_step=ps_to_ms(found.padded_ps or 0) / lanes,
         categories=_categories(found.by_category, lanes, total_ps),
         sparse_core_ms_per_step=_sparse_ms([host.sparse_ps for host in hosts], lanes),
         sparse_core_hidden_ms_per_step=_sparse_ms([host.sparse_hidden_ps for host in hosts], lanes),
         kernels=_categories(sorted(found.kernels.items(), key=lambda each: -each[1]), lanes, total_ps),
+        unstated=[name for name, ps in of_lines.items() if ps is None],
     )
 
 

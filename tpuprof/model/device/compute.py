@@ -57,16 +57,18 @@ class Compute:
     """The device's compute over all steps and devices; times are sums of the devices' own time in steps (ps).
 
     `mfu` is FLOPs of the steps over what the devices could do meanwhile, None for the reason in `mfu_note`.
+    `float32_matmul_ps` is None where no matmul says what it reads, `padded_ps` where no op says how its arrays are laid
+    out.
     """
 
     mfu: float | None
     mfu_note: str
     flops: int
     by_category: list[tuple[str, float]]
-    float32_matmul_ps: float
+    float32_matmul_ps: float | None
     matmul_ps: float
     layout_copy_ps: float
-    padded_ps: float
+    padded_ps: float | None
     kernels: dict[str, float] = field(default_factory=dict)
 
 
@@ -124,15 +126,18 @@ def summarise(ops: OpTotals, flops: int, peak_flops: float | None, wall_ps: int)
         np.flatnonzero(ops.where(lambda facts: facts.kernel)),
     )
     mfu, note = _mfu(flops, peak_flops, wall_ps, kernels_without_flops(ops))
+    matmul = took(lambda facts: facts.matmul)
+    typed = ops.where(lambda facts: facts.matmul_type).any()
+    laid_out = ops.where(lambda facts: facts.padded).any()
     return Compute(
         mfu=mfu,
         mfu_note=note,
         flops=flops,
         by_category=sorted(categories.items(), key=lambda each: -each[1]),
-        float32_matmul_ps=took(lambda facts: facts.matmul_type in FLOATS),
-        matmul_ps=took(lambda facts: facts.matmul),
+        float32_matmul_ps=took(lambda facts: facts.matmul_type in FLOATS) if typed or not matmul else None,
+        matmul_ps=matmul,
         layout_copy_ps=took(lambda facts: facts.layout_copy),
-        padded_ps=took(lambda facts: (padding(facts) or 0.0) >= PADDED_FROM),
+        padded_ps=took(lambda facts: (padding(facts) or 0.0) >= PADDED_FROM) if laid_out else None,
         kernels=kernels,
     )
 
