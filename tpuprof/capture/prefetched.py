@@ -52,7 +52,7 @@ class Prefetched:
         """Note iterators with workers from now on."""
         owner = getattr(sys.modules.get(_LOADERS), _WITH_WORKERS, None)
         if owner is not None:
-            self._replaced.replace(owner, "__init__", self._noted)
+            self._replaced.replace(owner, "__init__", self._noted, calls_program=True)
 
     def remove(self) -> None:
         """Put everything back."""

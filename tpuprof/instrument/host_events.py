@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpuprof.instrument.saves import SAVES
+from tpuprof.instrument.skipped_by_dynamo import skip
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
 from tpuprof.instrument.wrapped_calls import Function, Replaced, call_span
@@ -118,7 +119,9 @@ def _replace(owner: Any, name: str, event: str, kind: str) -> None:
 
         return wrapped
 
-    _replaced.replace(owner, name, make)
+    for each in (open_span, close_span):
+        skip(each)
+    _replaced.replace(owner, name, make, calls_program=True)
 
 
 def _wrap_read(name: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpuprof.instrument.optimizer_steps import gradients_on
+from tpuprof.instrument.skipped_by_dynamo import skip
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.stack_frames import user_line
 from tpuprof.instrument.state import STATE, note_failure
@@ -25,13 +26,17 @@ class Replaced:
     def __bool__(self) -> bool:
         return bool(self.undo)
 
-    def replace(self, owner: Any, name: str, make: Callable[[Function], Function]) -> None:
+    def replace(
+        self, owner: Any, name: str, make: Callable[[Function], Function], *, calls_program: bool = False
+    ) -> None:
         """Put `make(original)` in the place of an attribute, which may be inherited.
 
+        `calls_program` says that the original calls functions of the program, which torch.compile may compile.
         Raises `AttributeError` or `TypeError` where there is none or it cannot be replaced.
         """
         own = vars(owner).get(name)
         ours = make(getattr(owner, name))
+        skip(ours, calls_program=calls_program)
         setattr(owner, name, ours)
 
         def undo() -> None:
