@@ -361,27 +361,33 @@ def test_a_short_capture_keeps_its_steps(tmp_path):
     assert run_folder(tmp_path, count=3, later=later(100)).steps.count == 3
 
 
-@pytest.mark.parametrize("ahead", [True, False])
-def test_a_step_that_compiles_once_and_runs_what_was_handed_over_before_stays(tmp_path, ahead):
-    """TorchTPU: eight steps of 1 ms call ops. The ninth reads: programs compile for 40 ms, and all run for 60."""
+@pytest.mark.parametrize(
+    ("fed", "wait"), [(False, 60), (True, 60), (True, 7)], ids=["ahead", "waits", "alone"]
+)
+def test_a_step_that_compiles_once_and_waits_for_what_was_handed_over_before_stays(tmp_path, fed, wait):
+    """TorchTPU: eight steps of 1 ms call ops. The ninth reads: programs compile for 40 ms, and it waits for so long.
+
+    Programs are handed over in each step (`fed`), or all of them after the compile. A wait of 7 ms proves no work.
+    """
+    whole, stays = 41_000 + wait * 1000, wait == 60
     trace = TraceBuilder()
     python, run = trace.host().line("python"), trace.host().line("python  ")
     compiler = trace.host().line("tf_tt_compile/17")
     at, records = 0, []
     for number in range(9):
-        long = 101_000 if number == 8 else 1000
+        long = whole if number == 8 else 1000
         python.event("train_step", at, long, _r=1, step_num=number, tpuprof="step", origin="user")
         python.event("aten::linear", at + 10, 300)
-        if not ahead:
+        if fed:
             run.event("ExecutionTask::Run", at + 350, 600)
         records.append(
             {"step": number, "wall_ns": long * 1000, "captured": True, "counters": {}, "compiles": []}
         )
         at += long
-    begin = at - 101_000
-    python.event("AtenLocalScalarDense", begin + 500, 100_000)
+    begin = at - whole
+    python.event("AtenLocalScalarDense", begin + 500, whole - 1000)
     compiler.event("PjRtCApiClient::CompileAndLoad(tt_jit_linear)", begin + 600, 40_000)
-    for number in range(9 if ahead else 1):
+    for number in range(1 if fed else 9):
         run.event("ExecutionTask::Run", begin + 40_700 + 6600 * number, 6000)
     trace.write(tmp_path / "plugins" / "profile" / "one" / "host.xplane.pb")
     notes = tmp_path / "tpuprof"
@@ -391,9 +397,9 @@ def test_a_step_that_compiles_once_and_runs_what_was_handed_over_before_stays(tm
     (notes / "after.host.0.json").write_text(json.dumps(later(100)))
     report = analyze_run(tmp_path)
     (phase,) = report.phases
-    assert (report.steps.count, phase.name) == (9 if ahead else 8, "one-off compile")
-    assert phase.duration_ms == pytest.approx(40.6 if ahead else 101.0)
-    assert report.run_summary.mean_step_ms == pytest.approx((8 + 60.4) / 9 if ahead else 1.0)
+    assert (report.steps.count, phase.name) == (9 if stays else 8, "one-off compile")
+    assert phase.duration_ms == pytest.approx(40.6 if stays else 48.0)
+    assert report.run_summary.mean_step_ms == pytest.approx((8 + 60.4) / 9 if stays else 1.0)
     assert [row.step for row in report.compiles] == [None]
 
 

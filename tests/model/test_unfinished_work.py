@@ -2,10 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.model.host.unfinished_work import NUMBER_TAKES_PS, USUAL_TO, waited_at_once
 
 MS = 1_000
 # Of each step: ops of the training thread.
@@ -88,6 +90,39 @@ def test_a_read_in_each_step_may_cost_what_the_host_does_before_it(report):
 def test_a_read_in_each_step_saves_no_more_than_the_host_works_where_its_wait_is_nearly_all(report):
     found = report(training([40] * 8))
     assert reads(found).savings.high == pytest.approx(44.1 - 30, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("wait", "handing_over", "bound", "said"),
+    [
+        (60, 1 * MS, "device", "Probably device-bound: work that was handed over before takes"),
+        (50, 3 * MS, "undecided", "hands over several steps, and then waits 43.0 ms at once for their work"),
+        (16, 1 * MS, "dispatch", "the host calls ops"),
+    ],
+    ids=["device", "either", "one step"],
+)
+def test_a_wait_for_several_steps_at_once_shows_that_the_host_is_ahead(
+    report, wait, handing_over, bound, said
+):
+    """15 steps of 4 ms, and one that reads: had the device kept up, one step at most would be left to wait for.
+
+    It was "Dispatch-bound ... 48 % of each step" of a loop that the device held back: code without the fault took as long.
+    """
+    found = report(training([*[0] * 15, wait], handing_over=handing_over)).verdict
+    assert found.bound == bound
+    assert said in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("own", "waited"),
+    [(USUAL_TO * 4, 51), (USUAL_TO * 4 + 0.1, 0)],
+)
+def test_a_step_that_hands_over_more_itself_waits_for_its_own_work(own, waited):
+    """An evaluation of many batches, say, and the read of its result."""
+    walls = np.array([*[4e9] * 9, own * 1e9 + 51e9 + NUMBER_TAKES_PS]).astype(np.int64)
+    unfinished, feeding = np.array([*[0] * 9, 50 * 10**9]), np.full(10, 10**9)
+    assert waited_at_once(unfinished, feeding, walls) == waited * 10**9
+    assert waited_at_once(0 * unfinished, feeding, walls) == 0
 
 
 def test_short_waits_prove_no_work(report):

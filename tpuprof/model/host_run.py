@@ -64,6 +64,7 @@ from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.host.unfinished_work import (
     feeding_share,
     unfinished_work,
+    waits_elsewhere,
     work_is_elsewhere,
 )
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
@@ -287,8 +288,10 @@ def _steps(
         return steps, None, history
     compiles = noted_compiles(host, words, steps, devices)
     left, compiles_left = without_one_off(steps, compiles, history)
-    if not devices and len(left) < len(steps) and work_is_elsewhere(host, driver, words, steps, left):
-        left, compiles_left = without_their_compiles(steps, left, compiles)
+    if not devices and len(left) < len(steps):
+        elsewhere = work_is_elsewhere(host, driver, words, steps, left)
+        if elsewhere or waits_elsewhere(driver, words, steps, left, activity.compiling):
+            left, compiles_left = without_their_compiles(steps, left, compiles)
     return left, compiles_left, history
 
 

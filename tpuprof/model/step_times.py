@@ -23,7 +23,8 @@ class StepTimes:
     `again` is, for such ops. `unfinished` is how long the device worked at least, and `feeding` how long another thread
     handed programs to it, where the trace has no device plane and reads waited for both. `for_reads` is idle time in
     which the host makes graphs that reads run by themselves. `ready` is the time of reads that wait for
-    nothing.
+    nothing. `at_once` is the longest wait of one step for work that steps before it handed over, where the trace has no
+    device plane.
     """
 
     wall: float
@@ -42,6 +43,7 @@ class StepTimes:
     for_reads: float = 0.0
     again_for_ops: float = 0.0
     ready: float = 0.0
+    at_once: float = 0.0
 
 
 @record(frozen=True)
@@ -52,7 +54,8 @@ class Bound:
     that the time is the device's own, for work that it does a second time. `by_turns` says that the
     time is lost because reads, or ops on the host, make host and device take turns, `by_cuts` that it is what reads
     take that run graphs of their own. `elsewhere` says that it is the time of another thread, for which reads wait.
-    `meanwhile` is the word of what the host does, where it is unknown whether the device waits for it.
+    `meanwhile` is the word of what the host does, where it is unknown whether the device waits for it. `ahead` is the
+    longest wait for work of several steps (ms), where it shows that the host is ahead of a device that is not shown.
     """
 
     word: str
@@ -65,6 +68,7 @@ class Bound:
     by_cuts: bool = False
     elsewhere: bool = False
     meanwhile: str = ""
+    ahead: float = 0.0
 
 
 def without_part(load: StepTimes, name: str) -> StepTimes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tpuprof.model.decisions import MS, SHARE, STEPS, Decisions
 from tpuprof.model.step_times import Bound, StepTimes
@@ -22,6 +23,12 @@ BALANCE_FOR_SYNC = 0.8
 # that rest is also slower beside reads. Without 20 reads per step captured steps saved 1.45 times what the reads took,
 # so what costs half of the rest saves as much as is left.
 OF_TRACING_FOR_READS = 0.5
+# How many times what the host does per step one wait must take for the device to be the slower of the two (ratio): one
+# that is as fast has at most one step left. Twice that, as steps vary.
+AHEAD_FROM = 2.0
+# Then how many times the device's work must take of what handing it over takes, or the other way round, for it to be
+# what holds the step back (ratio): both are known in part only. A judgement.
+DECIDES_FROM = 2.0
 # Words of host work that a read adds where it runs a graph of its own.
 _MAKES_GRAPHS = ("tracing", "dispatch")
 # Words of time that is lost in turns, where a read or an op on the host makes host and device take turns.
@@ -33,8 +40,8 @@ def reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Boun
 
     Or the bound that their waits show, of a device that the trace does not.
     """
-    if word == "sync" and _works_on(load, why):
-        return _of_unfinished(load)
+    if not load.seen and (unseen := _of_unseen_device(load, word, why)) is not None:
+        return unseen
     turns = _taking_turns(load, why) if word in TURNS_EXPLAIN else 0.0
     if turns and why.at_least(
         "time lost because a blocking read keeps host and device from overlapping",
@@ -57,13 +64,20 @@ def reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Boun
     return _cuts_of_reads(load, word, ms, why) if word in _MAKES_GRAPHS else None
 
 
+def _of_unseen_device(load: StepTimes, word: str, why: Decisions) -> Bound | None:
+    """The bound where reads wait for work handed over before, of a device that the trace does not show."""
+    if word == "sync" and _works_on(load, why):
+        return _of_unfinished(load)
+    return _of_what_is_behind(load, why) if _ran_ahead(load, why) else None
+
+
 def _works_on(load: StepTimes, why: Decisions) -> bool:
     """Whether reads wait for work that takes nearly all of the step, of a device that the trace does not show.
 
     Where few steps read, what they wait for was handed over in all of them: the same share as of a device that is seen.
     """
     worked = _work_before(load)
-    if load.seen or not worked:
+    if not worked:
         return False
     often = _reads_often(load, why, "the host runs ahead of the device, and waits for all of it at once")
     return why.at_least(
@@ -76,11 +90,44 @@ def _works_on(load: StepTimes, why: Decisions) -> bool:
     )
 
 
+def _ran_ahead(load: StepTimes, why: Decisions) -> bool:
+    """Whether the host gets ahead of a device that the trace does not show, and then waits for several steps at once.
+
+    A device that is as fast as the host has no more than one step left to do whenever the host waits for it.
+    """
+    if not load.at_once or load.reads_share >= READS_IN_STEPS_SHARE:
+        return False
+    return why.at_least(
+        f"the longest wait for work handed over before, compared with {AHEAD_FROM:g} times what the host does per step",
+        load.at_once,
+        AHEAD_FROM * max(load.wall - load.unfinished, 0.0),
+        MS,
+        yes="the host was ahead by steps: the device, or what hands programs to it, is slower than the host",
+        no="the host may be as slow as the device",
+    )
+
+
 def _of_unfinished(load: StepTimes) -> Bound:
     """The bound where reads wait for work that takes nearly all of the step: the device, or handing programs over."""
     word = "device" if load.unfinished >= load.feeding else "dispatch"
     ms = _work_before(load) if word == "device" else load.feeding
     return Bound(word, ms / load.wall, ms, elsewhere=word == "dispatch")
+
+
+def _of_what_is_behind(load: StepTimes, why: Decisions) -> Bound:
+    """The bound where the host is ahead by steps: the device, the thread that feeds it, or either of them."""
+    larger, smaller = max(load.unfinished, load.feeding), min(load.unfinished, load.feeding)
+    if why.at_least(
+        f"the larger of the device's work and of handing it over, compared with {DECIDES_FROM:g} times the other",
+        larger,
+        DECIDES_FROM * smaller,
+        MS,
+        yes="the larger holds the step back",
+        no="either may hold the step back: undecided",
+    ):
+        return replace(_of_unfinished(load), ahead=load.at_once)
+    ms = _work_before(load)
+    return Bound("undecided", ms / load.wall, ms, ahead=load.at_once)
 
 
 def _work_before(load: StepTimes) -> float:

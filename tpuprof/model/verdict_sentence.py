@@ -41,6 +41,12 @@ HANDED_OVER_ELSEWHERE = (
     f"Dispatch-bound: {parts.ELSEWHERE} for {{of_step}}, and reads wait for that, which takes as long "
     "without them."
 )
+# The sentence where the host is ahead by steps, and either of the two may be behind.
+BEHIND_THE_HOST = (
+    "Undecided: the training thread hands over several steps, and then waits {wait} at once for their work, which "
+    "takes at least {of_step}. The device, or the thread that hands programs to it, holds training up; the trace has "
+    "no device plane that tells which."
+)
 # The sentence where the thread that hands programs to the device works all the time, so that training is ahead of it.
 NEVER_RESTS = (
     "Undecided: the thread that hands programs to the device works for {share} of the middle step, so the training "
@@ -106,7 +112,7 @@ def sentence(
     over = MEAN if few else over
     average = " on average" if over == MEAN else ""
     of_step = f"{share} of {over} ({time} of {wall}{average}{_also(few)})"
-    if load.behind is not None and bound.word == "undecided":
+    if load.behind is not None and bound.word == "undecided" and not bound.ahead:
         return _behind_sentence(load.behind, bound, of_step) + detail
     if not load.seen:
         return _unseen(bound, of_step) + detail
@@ -197,6 +203,8 @@ def _unseen(bound: Bound, of_step: str) -> str:
         return f"Held back by {bound.name!r}: the host is in that annotation for {of_step}.{UNSEEN}"
     if bound.word == "device":
         return UNFINISHED.format(of_step=of_step)
+    if bound.word == "undecided" and bound.ahead:
+        return BEHIND_THE_HOST.format(of_step=of_step, wait=format_ms(bound.ahead))
     if bound.elsewhere:
         return HANDED_OVER_ELSEWHERE.format(of_step=of_step) + UNSEEN
     text = parts.word_of(bound.word).unseen or parts.word_of("unknown").unseen

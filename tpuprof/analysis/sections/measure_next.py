@@ -246,6 +246,9 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
             "Host and device take turns and need about as long: which one holds the step back is undecided."
         )
         yield reason, decides, Remedy((), _MANY, "Run the capture on a machine that does nothing else.")
+    elif bound.word == "undecided" and bound.ahead:
+        reason = "The device, or the thread that hands programs to it, is behind the host: which of them is unknown."
+        yield reason, decides, remedy_of("no device activity")
     elif bound.word == "undecided":
         reason = "Nothing in the trace distinguishes tracing from other Python."
         yield reason, decides, remedy_of("neither events nor samples")

@@ -9,6 +9,7 @@ import numpy as np
 
 from tpuprof.analysis.sections.steadiness import steadiness_section
 from tpuprof.model.device.cpu import Queue
+from tpuprof.model.host.unfinished_work import waited_at_once
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
@@ -67,6 +68,10 @@ def mean_step(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         feeding=mean(host.breakdown.feeding for host in hosts),
         for_reads=mean(host.breakdown.for_reads for host in hosts),
         ready=mean(host.breakdown.ready for host in hosts),
+        at_once=max(
+            ps_to_ms(waited_at_once(host.breakdown.unfinished, host.breakdown.feeding, host.steps.wall_ps))
+            for host in hosts
+        ),
         fallbacks_share=sum(int((h.breakdown.parts[ATEN_FALLBACK] > 0).sum()) for h in hosts) / count,
     )
     return times, mean(host.breakdown.tracing_hidden for host in hosts)

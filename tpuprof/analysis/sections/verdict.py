@@ -163,7 +163,8 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
     if not times.wall:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
     detail = _detail(run, bound, times, rows)
-    few = _in_few(run.hosts, bound, times)
+    # The one step that waits for all of it is no step that costs more.
+    few = _in_few(run.hosts, bound, times) if not bound.ahead else ""
     uneven = "" if few else _uneven(run, bound, times)
     text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail) + uneven
     text = with_sparse(with_event(text, times, run), times, run)
@@ -199,7 +200,7 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
         return f" It is {spoken_read(read.call)} at {read.source}." if read and read.source else ""
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
-    if bound.turns:
+    if bound.turns or bound.ahead:
         return ""
     if bound.word == "collective":
         late = _late_host(times, rows.hosts) or _late_chip(run, rows.hosts.chip_waits)

@@ -12,6 +12,7 @@ import numpy as np
 from tpuprof.model.host.blocking_waits import waits_alone
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, Spans, covered, intersect, merge, subtract, union
+from tpuprof.model.median import median
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track, by_plane
 
@@ -27,6 +28,12 @@ HANDS_OVER_PS = 5_000_000_000
 # Share of what is handed over, to which steps hold next to nothing of it (share): their own time says nothing of how
 # long a step takes then. A judgement.
 ELSEWHERE_TO_SHARE = 0.1
+# Time for which other steps wait for work, as a share of the steps' own, from which that belongs to them (share): what
+# is worth naming in a step. Of 16 steps of 13 ms another one held 120 ms, and steps after the capture took 22.
+WAITS_FROM_SHARE = 0.1
+# What a step that waits does beside, over what the others do, up to which it does no more than they (ratio): steps vary
+# by a half. A judgement.
+USUAL_TO = 1.5
 
 
 def unfinished_work(
@@ -46,6 +53,21 @@ def unfinished_work(
     handing = subtract(_handing_over(host, driver, vocabulary, HANDS_OVER_PS), compiling)
     device = covered(subtract(waits, intersect(waits, handing)), steps.start, steps.end)
     return device, covered(handing, steps.start, steps.end)
+
+
+def waited_at_once(unfinished: Int64, feeding: Int64, walls: Int64) -> int:
+    """The longest wait of one step for work that steps before it handed over (ps); the first two as above, by step.
+
+    0 where that step does more than others beside its wait: an evaluation, say, hands over itself what it waits for.
+    """
+    if len(walls) < 2 or not unfinished.any():
+        return 0
+    row = int(np.argmax(unfinished))
+    usual = median(np.delete(walls - unfinished, row))
+    waited = min(int(unfinished[row] + feeding[row]), int(walls[row]))
+    # The read's own way is in neither.
+    own = int(walls[row]) - waited - NUMBER_TAKES_PS
+    return waited if own <= USUAL_TO * usual else 0
 
 
 def waits_for_work(driver: Track, vocabulary: Vocabulary) -> Spans:
@@ -75,6 +97,20 @@ def work_is_elsewhere(
     handing = _handing_over(host, driver, vocabulary)
     whole, part = (int(covered(handing, each.start, each.end).sum()) for each in (steps, left))
     return part < ELSEWHERE_TO_SHARE * whole
+
+
+def waits_elsewhere(
+    driver: Track | None, vocabulary: Vocabulary, steps: Steps, left: Steps, compiling: Spans
+) -> bool:
+    """Whether the steps that are not left wait for work that all of them handed over, beside what compiles there.
+
+    A host that runs ahead waits every so many steps, as for a mean of the losses, and that may compile the first time.
+    """
+    if driver is None or not vocabulary.eager:
+        return False
+    waits = _beyond(subtract(waits_for_work(driver, vocabulary), compiling), NUMBER_TAKES_PS)
+    whole, part = (int(covered(waits, each.start, each.end).sum()) for each in (steps, left))
+    return whole - part >= WAITS_FROM_SHARE * int(left.wall_ps.sum())
 
 
 def _named(driver: Track, vocabulary: Vocabulary) -> Spans:
