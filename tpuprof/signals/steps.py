@@ -68,9 +68,11 @@ class StepSignals(SignalsBase):
         other = self.typical_parts.get(part.HOST_OTHER, 0.0)
         named = NAMED_FROM_SHARE * self.typical_ms
         if tracing < named <= tracing + other:
+            sampled = any(host.activity.samples is not None for host in self._run.hosts)
+            way = ways_to_sample(str(self._report.environment.get("framework")))
             raise Unavailable(
                 "neither events nor samples distinguish tracing from other Python; "
-                + ways_to_sample(str(self._report.environment.get("framework")))
+                + ("capture more steps" if sampled else way)
             )
         return tracing
 

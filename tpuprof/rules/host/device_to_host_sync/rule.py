@@ -117,6 +117,8 @@ from tpuprof.units import PS_PER_MS, counted, format_ms, format_share
 # program whose price was right at 54 % busy and programs that are busy nearly all of the step, whose measured gains
 # (paired runs on a shared machine) reached from nothing to a quarter of the step.
 DEVICE_MOSTLY_BUSY_FROM = 0.7
+# Share of what all reads block from which one's kind has its advice (share): a fifth, as in host-blocked.
+ADVISED_FROM_SHARE = 0.2
 # Calls whose value decides what the program does next, and those that hand an array over, for NumPy or for a log.
 _BRANCHES = frozenset({"__bool__"})
 _ARRAYS = frozenset({"cpu", "numpy", "tolist", "device_get", "__array__"})
@@ -179,7 +181,8 @@ def check(signals: Signals) -> Outcome:
 
 def _cases(signals: Signals) -> frozenset[str]:
     """What the values are read for, as far as the calls show: each has advice of its own."""
-    calls = {row.call for row in signals.host_reads}
+    enough = ADVISED_FROM_SHARE * sum(row.blocked_ms_per_step for row in signals.host_reads)
+    calls = {row.call for row in signals.host_reads if row.blocked_ms_per_step >= enough}
     cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
     return frozenset(cases | ({"value"} if calls - _BRANCHES or not cases else set()))
 
@@ -219,12 +222,8 @@ def _turns(signals: Signals) -> Outcome:
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="values are read, but the device has work meanwhile")
     first = signals.python_reads[0] if signals.python_reads else None
-    read = "A read from the device"
-    if first and first.source:
-        inside = library_place(signals.stacks_if_sampled, part.HOST_SYNC, first.source)
-        read = f"{_spoken(first.call)} at {first.source}{f' (in {inside})' if inside else ''}"
-    does = "holds training up" if signals.idles_in_reads else "makes host and device take turns"
-    title, at_stake = f"{read} {does}", f", up to {format_share(share)} of each step"
+    others = _other_lines(signals)
+    title, at_stake = _turns_title(signals, others), f", up to {format_share(share)} of each step"
     if runtime:
         return failed(
             share,
@@ -240,10 +239,31 @@ def _turns(signals: Signals) -> Outcome:
     if ready:
         evidence.append(Evidence("reads of values that were ready", signals.ready_reads_ms, "ms per step"))
         known, sure = known and ready < FAILS_FROM_SHARE * share, min(sure, max(share - ready, 0.0))
-    certain = known and bool(first)
+    # Without one of several reads the next one waits instead: the price is of all of them.
+    certain = known and bool(first) and not others
     price = counterfactual(_GONE, free if sure and first else Change(), ceiling=share, sure=sure)
     sure_of = "high" if certain else "medium"
     return failed(share, evidence, title=title, price=price, confidence=sure_of, at_stake=at_stake)
+
+
+def _turns_title(signals: Signals, others: int) -> str:
+    """The reads that make the turns, by the first line and how many others read in most steps."""
+    first = signals.python_reads[0] if signals.python_reads else None
+    read = "A read from the device"
+    if first and first.source:
+        inside = library_place(signals.stacks_if_sampled, part.HOST_SYNC, first.source)
+        read = f"{_spoken(first.call)} at {first.source}{f' (in {inside})' if inside else ''}"
+    if others:
+        does = "hold training up" if signals.idles_in_reads else "make host and device take turns"
+        return f"{read} and reads at {counted(others, 'other line')} {does}"
+    return f"{read} {'holds training up' if signals.idles_in_reads else 'makes host and device take turns'}"
+
+
+def _other_lines(signals: Signals) -> int:
+    """Lines that read in most steps, beside the first one."""
+    often = READS_IN_STEPS_SHARE * len(signals.steps)
+    lines = {row.source for row in signals.python_reads if row.source and row.occurrences >= often}
+    return len(lines - {row.source for row in signals.python_reads[:1]})
 
 
 def _sure_gain(signals: Signals) -> tuple[bool, float]:

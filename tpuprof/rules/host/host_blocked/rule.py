@@ -196,6 +196,7 @@ def check(signals: Signals) -> Outcome:
             "reads of values did not end while the profiler was on: what they wait for is unknown"
         )
     where = where_of(stacks, largest)
+    evidence = _at_first(where, largest, evidence)
     samples = sum(row.samples for row in stacks if row.part == largest)
     # Where threads wait for a CPU, all but a sleep takes longer than it does by itself.
     stretched = largest != _SLEEP and signals.cpus_taken
@@ -216,6 +217,20 @@ def check(signals: Signals) -> Outcome:
         confidence="high" if sure else "medium",
         cases=_cases(sampled, stacks, jax="jax" in signals.framework),
     )
+
+
+def _at_first(where: Where | None, name: str, evidence: list[Evidence]) -> list[Evidence]:
+    """The evidence with the place that the title names before all others: the finding is shown with its first line."""
+    if where is None or not evidence or evidence[0].source == where.source:
+        return evidence
+    inside_of = f" in {where.function}" if where.function else ""
+    first = Evidence(
+        f"the host {verb_of(name)}{inside_of}{running(where.call)}",
+        where.ms,
+        "ms per step",
+        source=where.source,
+    )
+    return [first, *evidence]
 
 
 def _hidden(signals: Signals, sampled: dict[str, float]) -> float:

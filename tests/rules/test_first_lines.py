@@ -1,0 +1,72 @@
+"""What a finding names first, and what its price is of, where several lines take part."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.rules.given import given, read, steps
+from tests.rules.situations import reads
+from tpuprof.report.sections import HostStackRow
+from tpuprof.rules.host.device_to_host_sync.rule import ADVISED_FROM_SHARE
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import outcome_of
+
+LINE = "train.py:9"
+
+
+def in_crop(line, ms, *inside):
+    """Time at that line of a function that crops, or inside of what it calls there."""
+    frames = ["train (train.py:50)", f"crop (train.py:{line})", *inside]
+    source = frames[-1].rpartition("(")[2].rstrip(")")
+    return HostStackRow("host:python", frames, "v > 0", source, "v > 0", ms, 0.0, samples=50)
+
+
+def test_the_line_in_the_title_is_the_first_that_is_shown():
+    """The title named lines 43 and 42, and the finding stood "at train.py:32"."""
+    counts = [in_crop(43, 7.0, "count (train.py:32)"), in_crop(43, 5.0, "count (train.py:33)")]
+    rows = [*counts, in_crop(43, 4.0), in_crop(42, 3.0)]
+    found = outcome_of(find_rule("host-blocked"), given(steps=steps(), host_stacks=rows))
+    assert "at train.py:43, 42 (in crop)" in found.title
+    assert found.evidence[0].source == "train.py:43"
+
+
+@pytest.mark.parametrize(
+    ("other", "title", "confidence"),
+    [
+        (None, f".item() at {LINE} makes host and device take turns", "high"),
+        (read("cpu", 1.0, LINE), f".item() at {LINE} makes host and device take turns", "high"),
+        (
+            read("cpu", 1.0, "train.py:12"),
+            f".item() at {LINE} and reads at 1 other line make host and device take turns",
+            "medium",
+        ),
+    ],
+    ids=["one", "same line", "another"],
+)
+def test_where_several_lines_read_the_price_is_of_all_of_them(other, title, confidence):
+    """Without the first one the next one waits instead: a condition in a model went, and `.cpu()` behind it waited."""
+    facts = reads(1.0, 0.5, 50.0)
+    facts["report"] = {"host_reads": [*facts["report"]["host_reads"], *([other] if other else [])]}
+    facts["report"]["environment"] = {"device_type": "TPU v5e"}
+    found = outcome_of(find_rule("device-to-host-sync"), given(**facts))
+    assert (found.title, found.confidence) == (title, confidence)
+
+
+@pytest.mark.parametrize(("share", "cases"), [(1.0, {"branch", "value", "arrays"}), (0.9, {"branch"})])
+def test_reads_that_block_little_need_no_advice(share, cases):
+    facts = reads(1.0, 0.5, 40.0, "__bool__")
+    rest = share * ADVISED_FROM_SHARE / (1 - ADVISED_FROM_SHARE) * 40.0
+    facts["report"] = {"host_reads": [*facts["report"]["host_reads"], read("cpu", rest, "train.py:12")]}
+    assert outcome_of(find_rule("device-to-host-sync"), given(**facts)).cases == cases
+
+
+@pytest.mark.parametrize(
+    ("samples", "way"), [(None, "capture with `tpuprof capture -- ...`"), ("some", "capture more steps")]
+)
+def test_a_capture_that_sampled_is_not_told_to_sample(samples, way):
+    signals = given(steps=steps(host_other=20.0), report={"environment": {"framework": "jax"}})
+    signals.__dict__["_run"] = SimpleNamespace(
+        hosts=[SimpleNamespace(activity=SimpleNamespace(samples=samples))]
+    )
+    with pytest.raises(Exception, match=way):
+        _ = signals.typical_tracing_ms
