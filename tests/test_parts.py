@@ -97,3 +97,15 @@ def test_the_dashboard_reads_the_same_table(added):
     assert figures.style_of("brewing") == ("#123456", "x")
     assert words.part_title("brewing") == "Coffee"
     assert words.part_definition("brewing") == "Device idle while coffee brews."
+
+
+@pytest.mark.parametrize(
+    ("name", "listed"),
+    [
+        ("user:overhead", "user:overhead (tpuprof's own work)"),
+        ("user:load", "user:load"),
+        ("tracing", "tracing"),
+    ],
+)
+def test_annotations_that_tpuprof_makes_are_listed_with_what_they_are(name, listed):
+    assert parts.listed_as(name) == listed

@@ -457,6 +457,12 @@ def noun_of(name: str) -> str:
     return title if title.startswith(_NAMES) else title[:1].lower() + title[1:]
 
 
+def listed_as(name: str) -> str:
+    """How a table lists a part: by its name, and what that is where tpuprof itself made the annotation."""
+    own = name.startswith(USER_PREFIX) and name.removeprefix(USER_PREFIX) in _USER_KINDS
+    return f"{name} ({title_of(name)})" if own else name
+
+
 def meaning_of(name: str, *, sees_device: bool = True) -> str:
     """What a part is, for readers who have not seen the docs."""
     return said_of(part_of(name).meaning, sees_device=sees_device)

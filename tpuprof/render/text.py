@@ -9,7 +9,7 @@ from rich.markup import escape as escape_markup
 from rich.table import Table
 from rich.text import Text
 
-from tpuprof.parts import part_of
+from tpuprof.parts import listed_as, part_of
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, ops_ms, over
 from tpuprof.render.savings import saved_amount, tried
@@ -213,7 +213,7 @@ def _breakdown(report: Report) -> list[RenderableType]:
         share, time = format_share(part.share), format_ms(part.ms_per_step)
         legend.add_row(
             Text(glyph, style=style),
-            escape(name),
+            escape(listed_as(name)),
             Text(share, justify="right"),
             of_steps(f"{time} per step", report),
         )

@@ -37,7 +37,8 @@ Put `jax.jit` around the whole step: loss, gradients, update and metrics. What i
 is a program of its own, an op as well as a small jitted function of yours; called from inside of one, it is a part of
 that one's program. A list comprehension over parameters belongs inside, too. Where one function of yours is called
 many times in a step, give each call more: `jax.lax.scan` over the calls, `jax.vmap` over the cases. Where Python must
-run between two calls, as an environment in NumPy does, give each call more cases.
+run between two calls, as an environment in NumPy does, give each call more cases. With torchax, functions of torch
+tensors are jitted by `torchax.interop.jax_jit`.
 
 ## Limits and false positives
 
