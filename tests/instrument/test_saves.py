@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tpuprof.instrument import host_events
+from tpuprof.instrument import host_events, wrapped_calls
 from tpuprof.instrument.saves import SAVES
 from tpuprof.own_events import CHECKPOINT
 
@@ -15,8 +15,8 @@ _METHODS = [(module, owner, name) for module, owner, name in SAVES if owner]
 @pytest.fixture
 def opened(monkeypatch):
     spans = []
-    monkeypatch.setattr(host_events, "open_span", lambda event, kind: spans.append(event))
-    monkeypatch.setattr(host_events, "close_span", lambda span: spans.append("end"))
+    monkeypatch.setattr(host_events, "open_span", lambda event, kind: spans.append(event) or event)
+    monkeypatch.setattr(wrapped_calls, "close_span", lambda span: spans.append("end"))
     yield spans
     host_events.remove()
 

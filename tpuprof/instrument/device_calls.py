@@ -6,17 +6,17 @@ collective waits block it without one. They are wrapped while a capture runs, an
 
 from __future__ import annotations
 
-import functools
 import sys
 from functools import partial
 from typing import Any
 
 from tpuprof.instrument.same_arrays import SameArrays
-from tpuprof.instrument.spans import close_span
+from tpuprof.instrument.spans import Span
 from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
 from tpuprof.instrument.wrapped_calls import (
     Function,
     Replaced,
+    around,
     call_span,
     with_event,
 )
@@ -59,19 +59,14 @@ def remove() -> None:
 
 
 def _copy(name: str, original: Function) -> Function:
-    @functools.wraps(original)
-    def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        event = _copy_event(tensor, name, args, kwargs) if STATE.armed else ""
+    def copies(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span | None:
+        event = _copy_event(args[0], name, args[1:], kwargs) if STATE.armed and args else ""
         if not event:
-            return original(tensor, *args, **kwargs)
-        facts = {"again": int(_copied.again(tensor))} if event == UPLOAD else {}
-        span = call_span(event, name, **facts)
-        try:
-            return original(tensor, *args, **kwargs)
-        finally:
-            close_span(span)
+            return None
+        facts = {"again": int(_copied.again(args[0]))} if event == UPLOAD else {}
+        return call_span(event, name, **facts)
 
-    return wrapped
+    return around(original, copies)
 
 
 def _copy_event(tensor: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

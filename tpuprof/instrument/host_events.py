@@ -13,10 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tpuprof.instrument.saves import SAVES
-from tpuprof.instrument.skipped_by_dynamo import skip
-from tpuprof.instrument.spans import close_span, open_span
+from tpuprof.instrument.spans import Span, open_span
 from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
-from tpuprof.instrument.wrapped_calls import Function, Replaced, call_span
+from tpuprof.instrument.wrapped_calls import Function, Replaced, around, call_span
 from tpuprof.own_events import CHECKPOINT, HOST_READ, NEXT_BATCH, READ_METHODS, SCAN_TRACE
 
 _gc_events: Any
@@ -109,18 +108,8 @@ def _wrap_save(module: str, owner: str, name: str) -> None:
 
 def _replace(owner: Any, name: str, event: str, kind: str) -> None:
     def make(original: Function) -> Function:
-        @functools.wraps(original)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            span = open_span(event, kind)
-            try:
-                return original(*args, **kwargs)
-            finally:
-                close_span(span)
+        return around(original, lambda _args, _kwargs: open_span(event, kind))
 
-        return wrapped
-
-    for each in (open_span, close_span):
-        skip(each)
     _replaced.replace(owner, name, make, calls_program=True)
 
 
@@ -130,20 +119,11 @@ def _wrap_read(name: str) -> None:
     if torch is None:
         return
 
-    def make(original: Function) -> Function:
-        @functools.wraps(original)
-        def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if not STATE.armed or not _holds_device_value(tensor):
-                return original(tensor, *args, **kwargs)
-            span = call_span(HOST_READ, name)
-            try:
-                return original(tensor, *args, **kwargs)
-            finally:
-                close_span(span)
+    def reads(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Span | None:
+        counts = STATE.armed and args and _holds_device_value(args[0])
+        return call_span(HOST_READ, name) if counts else None
 
-        return wrapped
-
-    _replaced.replace(torch.Tensor, name, make)
+    _replaced.replace(torch.Tensor, name, lambda original: around(original, reads))
 
 
 def _holds_device_value(tensor: Any) -> bool:

@@ -14,6 +14,8 @@ from tpuprof.instrument.state import STATE, note_failure
 from tpuprof.own_events import HOST_READ
 
 Function = Callable[..., Any]
+# Opens an event for a call with these arguments; None where it is none that counts.
+Before = Callable[[tuple[Any, ...], dict[str, Any]], Span | None]
 
 
 class Replaced:
@@ -71,17 +73,43 @@ def call_span(event: str, call: str, **more: int | str) -> Span | None:
 
 def with_event(event: str, call: str, original: Function) -> Function:
     """A function that does what `original` does, inside an event while something is recorded."""
+    return around(original, lambda _args, _kwargs: call_span(event, call) if STATE.armed else None)
+
+
+def around(original: Function, before: Before) -> Function:
+    """A function that does what `original` does, inside the event that `before` opens: of none it gives None.
+
+    Where the native module is built, there is no Python frame of ours around the original: a warning names the line of
+    the program. `before` must not raise.
+    """
+    for each in (before, close_span):
+        skip(each)
+    made = frameless(original, before, close_span)
     # Methods of compiled classes may have no name that Python accepts.
     named = [each for each in functools.WRAPPER_ASSIGNMENTS if isinstance(getattr(original, each, None), str)]
+    return functools.update_wrapper(made, original, assigned=named)
 
-    @functools.wraps(original, assigned=named)
+
+def with_frame(
+    original: Function,
+    before: Callable[[tuple[Any, ...], dict[str, Any]], object],
+    after: Callable[[Any], object],
+) -> Function:
+    """The same as `_frameless.around`, where that is not built."""
+
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not STATE.armed:
+        kept = before(args, kwargs)
+        if kept is None:
             return original(*args, **kwargs)
-        span = call_span(event, call)
         try:
             return original(*args, **kwargs)
         finally:
-            close_span(span)
+            after(kept)
 
     return wrapped
+
+
+try:
+    from tpuprof.instrument._frameless import around as frameless
+except ImportError:  # not built, or for another Python or machine
+    frameless = with_frame

@@ -5,15 +5,14 @@ Methods of JAX's arrays are wrapped while a capture runs, and put back afterward
 
 from __future__ import annotations
 
-import functools
 import sys
 from functools import partial
 from typing import Any
 
 from tpuprof.instrument.same_arrays import SameArrays
-from tpuprof.instrument.spans import close_span
+from tpuprof.instrument.spans import Span
 from tpuprof.instrument.state import STATE, pass_on
-from tpuprof.instrument.wrapped_calls import Function, Replaced, call_span, with_event
+from tpuprof.instrument.wrapped_calls import Function, Replaced, around, call_span, with_event
 from tpuprof.own_events import HOST_READ, UPLOAD
 
 _READS = ("__float__", "__int__", "__bool__", "__index__", "__array__", "__format__", "item", "tolist")
@@ -51,15 +50,10 @@ def remove() -> None:
 def _putting(original: Function) -> Function:
     """`device_put` inside an event, which says whether it copies what it copied before."""
 
-    @functools.wraps(original)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def puts(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span | None:
         if not STATE.armed:
-            return original(*args, **kwargs)
+            return None
         again = _put.again(args[0] if args else kwargs.get("x"))
-        span = call_span(UPLOAD, _PUT, again=int(again))
-        try:
-            return original(*args, **kwargs)
-        finally:
-            close_span(span)
+        return call_span(UPLOAD, _PUT, again=int(again))
 
-    return wrapped
+    return around(original, puts)
