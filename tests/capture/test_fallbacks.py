@@ -162,3 +162,31 @@ def test_an_op_of_the_backward_pass_has_the_line_whose_gradient_it_computes(tmp_
         f"{own} []",
         f"{twice} []",
     ]
+
+
+INNER = """
+import torch
+import torch_xla
+from tpuprof.capture.fallbacks import FallbackFinder
+
+device = torch_xla.device()
+factor = (torch.eye(4) * 2).to(device).requires_grad_()
+known = torch.ones(4, 1).to(device)
+
+def look(op, forward):
+    finder = FallbackFinder()
+    finder.step_ended({op: 1})
+    (forward() * 2).sum().backward()
+    finder.stop()
+    print(finder.sources.get(op, "").rpartition(":")[2], sorted(finder.gradients))
+
+look("aten::_cholesky_solve_helper", lambda: torch.cholesky_solve(known, factor))  # calls it in C++
+"""
+
+
+@pytest.mark.slow("a torch_xla process of its own")
+def test_an_op_that_another_op_calls_in_cpp_has_that_ones_line(tmp_path):
+    script = scripts.write(tmp_path / "train.py", INNER, prelude=False)
+    lines = script.read_text().splitlines()
+    line = next(number for number, line in enumerate(lines, 1) if line.endswith("# calls it in C++"))
+    assert scripts.run(script).stdout.splitlines() == [f"{line} []"]

@@ -63,7 +63,9 @@ def test_no_cost_is_in_no_step():
 def test_a_pause_that_makes_the_mean_longer_is_said_to(pause, said):
     """The verdict may be on what each step has: 70 % of each step of 1.08 s, where steps take 784 ms."""
     text = said_of_mean([100.0] * 7 + [100 + pause], [5.0] * 7 + [5 + pause])
-    assert text == (f" 1 of 8 steps takes {100 + pause:.0f} ms, and the middle one 100 ms." if said else "")
+    assert text == (
+        f" 1 of 8 steps takes {100 + pause:.0f} ms, and the median step takes 100 ms." if said else ""
+    )
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.01, True), (-0.01, False)])
@@ -78,4 +80,4 @@ def test_longer_work_of_the_device_is_its_own():
 
 def test_a_step_that_is_a_little_longer_is_not_one_of_the_few():
     text = said_of_mean([100.0] * 8 + [130.0, 900.0], [5.0] * 8 + [35.0, 805.0])
-    assert text == " 1 of 10 steps takes 900 ms, and the middle one 100 ms."
+    assert text == " 1 of 10 steps takes 900 ms, and the median step takes 100 ms."

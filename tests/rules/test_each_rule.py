@@ -106,6 +106,9 @@ SLOW = thresholds.SLOW_COMPILE_FROM_SECONDS
 ACCUMULATED = thresholds.ACCUMULATED_FROM_BATCHES
 LAYERS = thresholds.UNROLLED_FROM_LAYERS
 TORCH_COMPILE = thresholds.TORCH_COMPILE_FROM_SHARE
+# Frames of torch below an optimizer's `step`: its decorator, and a call of a module.
+NO_GRAD = "decorate_context (/lib/torch/utils/_contextlib.py:120)"
+MODULE = "_call_impl (/lib/torch/nn/modules/module.py:1786)"
 
 
 # By rule: (what is tested, the status that must come out, the signals). A rule that can never fail, or always has an
@@ -257,6 +260,12 @@ CASES = {
         ("a closure", "passed", updates(50.0, inside=["closure (train.py:12)", "linear (/lib/torch/nn/functional.py:9)"])),
         ("ops of the update", "failed", updates(50.0, inside=["_fn (/lib/torch/_meta_registrations.py:7)"])),
         ("an optimizer of one's own", "failed", updates(50.0, call="wrapper", inside=["step (mine.py:3)"])),
+        ("with torch's decorator", "failed", updates(50.0, call="wrapper", inside=[NO_GRAD, "step (mine.py:3)"])),
+        ("its helper", "failed", updates(50.0, call="wrapper", inside=[NO_GRAD, "step (mine.py:3)", "decay (other.py:4)"])),
+        ("of a library", "failed", updates(50.0, call="wrapper", inside=[NO_GRAD, "step (/lib/site-packages/timm/optim/lion.py:9)"])),
+        ("a closure of one's own", "passed", updates(50.0, call="wrapper", inside=[NO_GRAD, "step (mine.py:3)", "closure (mine.py:9)"])),
+        ("the model, in a closure", "passed", updates(50.0, call="wrapper", inside=["step (mine.py:3)", "loss_of (mine.py:9)", MODULE])),
+        ("what a hook does", "passed", updates(50.0, call="wrapper", inside=["average (mine.py:3)", "step (mine.py:9)"])),
         ("traced, of few samples", "unavailable", updates(50.0, samples=KNOWN_FROM_SAMPLES - 1)),
         ("gradients put to zero", "passed", updates(50.0, call="zero_grad")),
         ("a step of the user's", "passed", updates(50.0, file="train.py")),
@@ -779,6 +788,21 @@ def test_uneven_steps_name_the_line_of_any_cause_that_slow_steps_hold(cause, usu
     ]
     outcome = outcome_of(find_rule("uneven-steps"), given(steps=slow, stacks_if_sampled=[at_line, beside]))
     assert ("at train.py:9 (save())" in outcome.title) == named
+
+
+@pytest.mark.parametrize(
+    ("wall", "said"),
+    [(126.0, "the usual step 100 ms; 1 other is longer, too)"), (124.0, "the others 100 ms)")],
+)
+def test_uneven_steps_count_slow_steps_of_another_cause_that_take_longer(wall, said):
+    """The last step idles longer, too; it takes longer only where its device works for as long as in the others."""
+    rows = [step(100.0, row, compute=60.0) for row in range(8)]
+    rows += [
+        step(260.0, 8, compute=60.0, **{"user:gc": 160.0}),
+        step(wall, 9, compute=wall - 90.0, tracing=50.0),
+    ]
+    outcome = outcome_of(find_rule("uneven-steps"), given(steps=rows))
+    assert outcome.title.startswith(f"1 of 10 steps takes longer (260 ms, {said}, mostly for ")
 
 
 def test_fusing_ops_of_jax_saves_from_their_dispatch_to_their_work_as_well():

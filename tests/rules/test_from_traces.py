@@ -188,7 +188,9 @@ def test_a_title_states_the_share_of_all_steps_that_the_verdict_states(tmp_path,
     found = next(each for each in report.findings if each.rule == rule)
     assert found.status == "failed"
     assert "47 % of the steps' time" in report.verdict.sentence
-    assert report.verdict.sentence.endswith("2 of 12 steps take up to 4.00 ms, and the middle one 1.00 ms.")
+    assert report.verdict.sentence.endswith(
+        "2 of 12 steps take up to 4.00 ms, and the median step takes 1.00 ms."
+    )
     assert "47 % of the steps' time" in found.title
     assert found.confidence != "low" and "inconsistent" not in found.reason
 
@@ -330,9 +332,19 @@ def test_slow_steps_of_another_cause_or_of_none_do_not_count(finding):
     assert found.status == "failed"
     # 2.0 of 19.9 ms: the steps of other causes cost more together, and stay.
     assert found.title == (
-        "2 of 14 steps take longer (2.00 ms, the others 1.00 ms in the median), mostly for checkpoint: 10 % of the time"
+        "2 of 14 steps take longer (2.00 ms in the median, the usual step 1.00 ms; 3 others are longer, too), "
+        "mostly for checkpoint: 10 % of the time"
     )
     assert found.savings.high <= 2.0 / 14 + 0.01
+
+
+def test_one_slow_step_beside_one_of_another_cause(finding):
+    """ "1 of 15 steps takes longer (81.4 ms, the others 26.4 ms)" was said where another one took 85.6 ms."""
+    found = finding("uneven-steps", idles_in({2: (2000, "tpuprof.checkpoint"), 5: (1900, "")}, 8))
+    assert found.title == (
+        "1 of 8 steps takes longer (3.00 ms, the usual step 1.00 ms; 1 other is longer, too), mostly for checkpoint: "
+        "17 % of the time"
+    )
 
 
 def test_slow_steps_of_no_cause_that_costs_enough_are_shown_alone(finding):

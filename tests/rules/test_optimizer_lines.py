@@ -40,3 +40,51 @@ def test_a_line_that_is_unknown_counts_for_the_half(known, title):
     found = outcome(("train.py:9", known), ("", 40.0 - known))
     assert (" at train.py:9" in found.title) is title
     assert lines(found) == [("train.py:9", known)]
+
+
+def own(*stacks):
+    """Of calls at train.py:9 of a `step` of one's own, with these frames in it: (frames, samples' source, ms)."""
+    facts = updates(40.0, call="wrapper", file="/lib/torch/optim/optimizer.py")
+    (row,) = facts["host_stacks"]
+    no_grad = "decorate_context (/lib/torch/utils/_contextlib.py:120)"
+    facts["host_stacks"] = [
+        replace(
+            row,
+            frames=[*row.frames, no_grad, "step (lion.py:5)", *frames],
+            source=source,
+            exposed_ms_per_step=ms,
+            user_call="m.mul_(b)",
+        )
+        for frames, source, ms in stacks
+    ]
+    return outcome_of(find_rule("optimizer-loop"), given(**facts))
+
+
+def test_of_an_optimizer_of_ones_own_the_line_that_calls_it_is_named_and_those_that_trace():
+    found = own(([], "lion.py:5", 30.0), (["decay (lion.py:8)"], "lion.py:8", 10.0))
+    assert "optimizer.step() at train.py:9 keeps" in found.title
+    assert lines(found) == [("train.py:9", 40.0), ("lion.py:5", 30.0), ("lion.py:8", 10.0)]
+    assert any("an optimizer of your own traces: m.mul_(b)" in each.text for each in found.evidence)
+
+
+@pytest.mark.parametrize(
+    ("calls", "updated"),
+    [
+        ("backward (/lib/torch/_tensor.py:625)", 30.0),
+        ("_call_impl (/lib/torch/nn/modules/module.py:1786)", 30.0),
+        ("mul (/lib/torch/_tensor.py:30)", 40.0),
+    ],
+)
+def test_a_function_that_trains_in_some_sample_is_a_closure_in_each(calls, updated):
+    """Its name does not say so, and most of its samples are at ops of its own."""
+    found = own(
+        ([], "lion.py:5", 30.0),
+        (["loss_of (train.py:3)"], "train.py:3", 9.0),
+        (["loss_of (train.py:4)", calls], "train.py:4", 1.0),
+    )
+    assert lines(found)[0] == ("train.py:9", updated)
+
+
+def test_a_step_that_calls_the_backward_pass_itself_has_an_update_as_well():
+    found = own(([], "lion.py:5", 30.0), (["backward (/lib/torch/_tensor.py:625)"], "lion.py:5", 10.0))
+    assert lines(found)[0] == ("train.py:9", 30.0)

@@ -10,12 +10,13 @@ order in which the forward pass made them: the number says of which line an op c
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from tpuprof.capture.telemetry import FALLBACK_PREFIX
 from tpuprof.instrument.stack_frames import source_of, user_frames, user_line
 from tpuprof.instrument.stack_text import describe, places_of_thread
-from tpuprof.instrument.state import note_failure
+from tpuprof.instrument.state import counter, note_failure, xlac
 
 # torch_xla counts reading one value back among the fallbacks; those reads are counted elsewhere.
 _VALUE_READ = "aten::_local_scalar_dense"
@@ -49,7 +50,7 @@ class FallbackFinder:
             return
         self._watched += 1
         try:
-            self._mode = _watch(wanted, self.sources, self.gradients)
+            self._mode = _watch(_Look(wanted, self.sources, self.gradients))
             self._mode.__enter__()
         except Exception as error:
             self._mode = None
@@ -60,7 +61,7 @@ class FallbackFinder:
         mode = self._mode
         if mode is None:
             return
-        mode.wanted = set()
+        mode.look.wanted = set()
         stack = _mode_stack()
         if not any(each is mode for each in stack):
             self._mode = None
@@ -130,34 +131,71 @@ def _nodes_made() -> int:
     return int(_autograd._get_sequence_nr())
 
 
-def _watch(wanted: set[str], sources: dict[str, str], gradients: set[str]) -> Any:
+class _Look:
+    """Looks at each op of a step for the user's line of those that are wanted. It never ends the program."""
+
+    def __init__(self, wanted: set[str], sources: dict[str, str], gradients: set[str]) -> None:
+        self.wanted = set(wanted)
+        self._sources, self._gradients = sources, gradients
+        self._nodes = _Nodes()
+        self._extension = xlac()
+
+    def before(self, func: Any, args: Any) -> dict[str, int]:
+        """Look at the op that is called; the counters of those that are wanted still."""
+        return self._safely(self._called, func, args) or {}
+
+    def after(self, counts: dict[str, int]) -> None:
+        """Look which counters rose: C++ code called these ops in the call that ended, where no mode sees them."""
+        if counts:
+            self._safely(self._rose, counts)
+
+    def _safely(self, look: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return look(*args)
+        except Exception as error:
+            self.wanted = set()
+            note_failure("looking for the line of a fallback", error)
+            return None
+
+    def _called(self, func: Any, args: Any) -> dict[str, int]:
+        self._nodes.note()
+        called = func.__name__.partition(".")[0]
+        name = _NONZERO if called in _INDEXES and _by_mask(args) else FALLBACK_PREFIX + called
+        if name in self.wanted:
+            self._found(name)
+        return self._counts()
+
+    def _rose(self, counts: dict[str, int]) -> None:
+        for name, now in self._counts().items():
+            if now > counts.get(name, now):
+                self._found(name)
+
+    def _counts(self) -> dict[str, int]:
+        if self._extension is None:
+            return {}
+        return {name: counter(self._extension, name) for name in tuple(self.wanted)}
+
+    def _found(self, name: str) -> None:
+        self.wanted.discard(name)
+        self._sources[name], gradient = self._nodes.place()
+        if gradient:
+            self._gradients.add(name)
+
+
+def _watch(look: _Look) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):  # type: ignore[misc,unused-ignore]  # torch is not here when types are checked
-        """Notes the user's line of each wanted op; every op runs as it would."""
+        """Has each op looked at; every op runs as it would."""
 
         def __init__(self) -> None:
             super().__init__()
-            self.wanted = set(wanted)
-            self.nodes = _Nodes()
+            self.look = look
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if self.wanted:
-                self._note(func, args)
-            return func(*args, **(kwargs or {}))
-
-        def _note(self, func: Any, args: Any) -> None:
-            try:
-                self.nodes.note()
-                called = func.__name__.partition(".")[0]
-                name = _NONZERO if called in _INDEXES and _by_mask(args) else FALLBACK_PREFIX + called
-                if name in self.wanted:
-                    self.wanted.discard(name)
-                    sources[name], gradient = self.nodes.place()
-                    if gradient:
-                        gradients.add(name)
-            except Exception as error:
-                self.wanted = set()
-                note_failure("looking for the line of a fallback", error)
+            counts = look.before(func, args) if look.wanted else {}
+            result = func(*args, **(kwargs or {}))
+            look.after(counts)
+            return result
 
     return Watch()

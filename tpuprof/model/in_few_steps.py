@@ -45,7 +45,7 @@ def said_of_few(times: Sequence[float]) -> str:
 
 
 def said_of_mean(wall: Sequence[float], idle: Sequence[float]) -> str:
-    """How few steps are how much longer than the middle one, where the device idles for it; else empty.
+    """How few steps are how much longer than the median step, where the device idles for it; else empty.
 
     `wall` is the time of each step and `idle` that in which its device idles (ms).
     """
@@ -58,5 +58,5 @@ def said_of_mean(wall: Sequence[float], idle: Sequence[float]) -> str:
     if not few or sum(more) < NAMED_FROM_SHARE * sum(wall):
         return ""
     most = max(ms for ms, long in zip(wall, more, strict=True) if long)
-    takes = "takes" if few == 1 else "take up to"
-    return f" {few} of {counted(len(wall), 'step')} {takes} {format_ms(most)}, and the middle one {format_ms(middle)}."
+    longest = f"{'takes' if few == 1 else 'take up to'} {format_ms(most)}"
+    return f" {few} of {counted(len(wall), 'step')} {longest}, and the median step takes {format_ms(middle)}."

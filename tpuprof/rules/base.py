@@ -48,7 +48,8 @@ class Price:
     is worth naming, the two disagree, and the price is the range between them. `sure` is what other evidence leaves
     sure of what is gained at least (share of step time), 1 where it takes nothing away. `hidden` is time of the same
     cause behind device work (share of step time): where the device idles later for other work of the host, that begins
-    earlier without it, so a replay may save as much more than the finding's share.
+    earlier without it, so a replay may save as much more than the finding's share. `note` says what the price leaves
+    out.
     """
 
     least: Change | None = None
@@ -58,6 +59,7 @@ class Price:
     ceiling: float | None = None
     sure: float = 1.0
     hidden: float = 0.0
+    note: str = ""
 
 
 @record(frozen=True)

@@ -42,8 +42,10 @@ ON_A_FREE_MACHINE = (
 NOTED_FROM = 1.05
 # Where a price is more than a whole step takes that nothing records.
 UNRECORDED = "without tpuprof a step takes "
-# Notes that say how a bound was found, or of which steps a price is, and no doubt.
-_NO_DOUBTS = (ON_THIS_CPU, ON_A_FREE_MACHINE, UNRECORDED)
+# What a price leaves out where no trace can tell it: the fix has the device do what the host did.
+REPLACEMENT_COSTS = "what the replacement costs on the device is not in it"
+# Notes that say how a bound was found, of which steps a price is, or what it is not of, and no doubt.
+_NO_DOUBTS = (ON_THIS_CPU, ON_A_FREE_MACHINE, UNRECORDED, REPLACEMENT_COSTS)
 # Below this a saving is a rounding error of the replay's sums (ms): a nanosecond, the smallest unit that is shown.
 LEAST_MS = 1e-6
 
@@ -127,7 +129,15 @@ class Pricing:
         return self._simulator()
 
     def savings(self, price: Price) -> tuple[Savings | None, str]:
-        """The range a fix saves and an empty text, or None and the reason."""
+        """The range a fix saves, with the price's own note, and an empty text; or None and the reason."""
+        savings, unpriced = self._savings(price)
+        if savings is None or not price.note:
+            return savings, unpriced
+        # A doubt stands first: `doubted` looks at how a note begins.
+        note = f"{savings.note}; {price.note}" if savings.note else price.note
+        return replace(savings, note=note), unpriced
+
+    def _savings(self, price: Price) -> tuple[Savings | None, str]:
         if price.savings is not None:
             return price.savings, ""
         if price.most is None:

@@ -17,10 +17,11 @@ and every other host with it.
 ## Evidence
 
 The slow steps, how long each took, and what grew in them; the line of that (of the checkpoint, the read, the sleep)
-where samples show it. Where the trace does not name a cause, the rule passes and shows the steps: a busy machine,
-batches that arrive in bursts and a host that runs ahead of its device look the same. So does one slow step alone with a
-copy, a read or a wait of less than 10 ms. It passes, too, where samples see the host do the same in the other steps,
-while the device works: then the work is no larger in the slow steps.
+where samples show it. The title counts the steps of its cause, and others that are longer, too. Where the trace does
+not name a cause, the rule passes and shows the steps: a busy machine, batches that arrive in bursts and a host that
+runs ahead of its device look the same. So does one slow step alone with a copy, a read or a wait of less than 10 ms. It
+passes, too, where samples see the host do the same in the other steps, while the device works: then the work is no
+larger in the slow steps.
 
 ## How to fix
 
@@ -69,6 +70,7 @@ from tpuprof import parts as part
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, Step, StepColumns
+from tpuprof.model.steps.table import TYPICAL_UP_TO
 from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, verb_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
@@ -150,8 +152,8 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{_what(len(own), len(rows))} ({_against(rows, even, own)}), mostly {_because(cause)}{at}: "
-        f"{format_share(share)} of the time",
+        title=f"{_what(len(own), len(rows))} ({_against(rows, even, slow.tolist(), own)}), "
+        f"mostly {_because(cause)}{at}: {format_share(share)} of the time",
         price=counterfactual(gone) if recurs else counterfactual(gone, Change()),
         confidence="medium" if recurs else "low",
         cases=frozenset({_CASES.get(cause, "work")}),
@@ -224,10 +226,17 @@ def _what(slow: int, steps: int) -> str:
     return f"{slow} of {counted(steps, 'step')} {'takes' if slow == 1 else 'take'} longer"
 
 
-def _against(rows: StepColumns, even: Int64, own: list[int]) -> str:
-    """How long the slow steps take, and the others."""
-    slow, usual = format_ms(median(rows.wall_ms[own])), format_ms(median(rows.wall_ms[even]))
-    return f"{slow}, the others {usual}{' in the median' if len(own) > 1 else ''}"
+def _against(rows: StepColumns, even: Int64, slow: list[int], own: list[int]) -> str:
+    """How long the slow steps of a cause take, and the others; how many of these are longer for another one."""
+    takes, usual = format_ms(median(rows.wall_ms[own])), format_ms(median(rows.wall_ms[even]))
+    in_median = " in the median" if len(own) > 1 else ""
+    # Slow ones idle longer. Not each of them takes longer: its device may work for less.
+    limit = TYPICAL_UP_TO * median(rows.wall_ms)
+    longer = sum(ms > limit for ms in rows.wall_ms[[row for row in slow if row not in own]].tolist())
+    if not longer:
+        return f"{takes}, the others {usual}{in_median}"
+    too = f"{counted(longer, 'other')} {'is' if longer == 1 else 'are'} longer, too"
+    return f"{takes}{in_median}, the usual step {usual}; {too}"
 
 
 def _because(cause: str) -> str:
