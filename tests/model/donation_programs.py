@@ -89,6 +89,11 @@ def views(weights, *batches):
     return changed(weights, jax.grad(apart)(weights))
 
 
+def scaled(moments, count):
+    """What a library's bias correction makes of the moments: new arrays beside them."""
+    return [moment / (1 - 0.9**count) for moment in moments]
+
+
 # By name: the function, what it is given, and which of that is donated.
 PROGRAMS = {
     "update": (update, (WEIGHT, BATCH), ()),
@@ -107,6 +112,11 @@ PROGRAMS = {
     "micro-batches": (micro_batches, ([SQUARE, SQUARE], *PARTS), ()),
     "recurrent": (recurrent, ([SQUARE, SQUARE], *PARTS), ()),
     "views": (views, ([SQUARE, SQUARE], *PARTS), ()),
+    "one op": (lambda left, right: left * right, (WEIGHT, WEIGHT), ()),
+    "several ops": (lambda left, right: jnp.tanh(left) * right + left, (WEIGHT, WEIGHT), ()),
+    "optimizer of one weight": (lambda weight, gradient: changed([weight], [gradient]), (WEIGHT, WEIGHT), ()),
+    "optimizer": (changed, ([WEIGHT, SQUARE], [WEIGHT, SQUARE]), ()),
+    "bias correction": (scaled, ([WEIGHT, SQUARE], 3.0), ()),
     "cast": (lambda weight: weight.astype(jnp.bfloat16), (WEIGHT,), ()),
 }
 

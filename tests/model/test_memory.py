@@ -99,8 +99,10 @@ def test_the_program_that_needs_most_speaks():
 
 def test_programs_that_run_in_no_step_do_not_speak():
     protos = {"step(1)": program(BOTH), "first_weights(2)": program(BOTH, hole=1000)}
-    assert device_memory(protos, "", {"step(1)", "not_embedded(3)"}).program == "step(1)"
-    assert device_memory(protos, "", {"not_embedded(3)"}).program == "first_weights(2)", "nothing is known"
+    assert device_memory(protos, "", {"step(1)": 0.9, "not_embedded(3)": 0.1}).program == "step(1)"
+    assert device_memory(protos, "", {"not_embedded(3)": 1.0}).program == "first_weights(2)", (
+        "nothing is known"
+    )
 
 
 @pytest.mark.parametrize(

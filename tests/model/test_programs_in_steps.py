@@ -28,5 +28,5 @@ def host(tmp_path):
 
 
 def test_only_programs_of_steps_count(host):
-    assert programs_in_steps(host.devices, host.steps) == {"step(2)"}
-    assert programs_in_steps([], host.steps) == set()
+    assert programs_in_steps(host.devices, host.steps) == {"step(2)": 1.0}
+    assert programs_in_steps([], host.steps) == {}

@@ -1,10 +1,12 @@
 """The verdict on both sides of each threshold."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from tests.builders import US, TraceBuilder
+from tpuprof.analysis.sections.verdict import _how_often
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
@@ -18,6 +20,7 @@ from tpuprof.model.verdict_words import (
     NAMED_FROM_SHARE,
     READS_IN_STEPS_SHARE,
 )
+from tpuprof.report.schema import HostReadRow
 
 
 def load(parts, *, wall=100.0, host_work=0.0, reads=0.0, waited=0.0):
@@ -628,4 +631,13 @@ def test_what_the_host_makes_for_reads_is_counted(analyze, cut):
     if not cut:
         return
     assert "reads of values in mid-step run graphs of their own" in report.verdict.sentence
-    assert "It is .item() at train.py:5." in report.verdict.sentence
+    assert "It is .item() at train.py:5, 10 times per step." in report.verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("reads", "steps", "said"),
+    [(10, 10, ""), (14, 10, ""), (15, 10, ", about 2 times per step"), (6096, 254, ", 24 times per step")],
+)
+def test_how_often_a_line_reads_is_said_of_several_values(reads, steps, said):
+    run = SimpleNamespace(hosts=[SimpleNamespace(steps=range(steps))])
+    assert _how_often(run, HostReadRow("item", "train.py:5", reads, 1.0)) == said

@@ -3,8 +3,9 @@
 import pytest
 
 from tests.builders import TraceBuilder
-from tpuprof.model.device.virtual_devices import UNKNOWN
+from tpuprof.model.device.virtual_devices import AS_ONE, UNKNOWN
 from tpuprof.model.run import virtual_devices
+from tpuprof.render.op_time import over
 
 STEPS = 5
 KEY = "all reduce RendezvousKey{run_id=RunId: 0, global_devices=[%s], num_local_participants=%d, op_id=1}"
@@ -60,6 +61,28 @@ def test_work_per_device_is_that_of_a_run_folder(analyze):
 
 def test_devices_that_nothing_counts_are_said_to_be_unknown(analyze):
     assert UNKNOWN in "".join(analyze(steps(4, client=False)).warnings)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_devices_that_are_one_in_all_figures_are_said_to_be(analyze, count):
+    report = analyze(steps(count))
+    assert (AS_ONE.format(count) in "".join(report.warnings)) is (count > 1)
+    assert over(report) == ("per step, the CPU's devices as one" if count > 1 else "per step and device")
+
+
+def test_a_loop_takes_as_long_as_any_device_is_in_it(analyze):
+    """The first of four devices has 600 us to do per step, the others 60: the ops of the loop say 600, too."""
+    trace = steps(4)
+    for device in range(4):
+        thread = trace.host().line(f"tf_XLAPjRtCpuClient/{device + 2}")
+        for step in range(STEPS):
+            begin, long = 1000 * step + 300, 600 if device == 0 else 60
+            thread.event("while.1", begin, long, hlo_op="while.1", hlo_module="g", program_id=1)
+            thread.event("tanh.1", begin + 1, long - 2, hlo_op="tanh.1", hlo_module="g", program_id=1)
+    report = analyze(trace)
+    (loop,) = report.loops
+    assert loop.total_ms_per_step == pytest.approx(0.6)
+    assert loop.occurrences == STEPS
 
 
 def test_a_process_has_its_own_devices():

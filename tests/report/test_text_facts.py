@@ -104,6 +104,24 @@ def test_a_line_of_the_program_is_named_once_with_all_that_it_calls():
 
 
 @pytest.mark.parametrize(
+    ("source", "title"),
+    [
+        ("/u/t.py:3", "Python at a line that also calls programs"),
+        ("/u/t.py:4", "Code without work for the device"),
+    ],
+)
+def test_a_line_that_calls_programs_is_not_said_to_have_no_work_for_the_device(source, title):
+    """What a jitted function's call does beside handing its program over, at the same line."""
+    python = HostStackRow("host:python", ["f (/v/x.py:7)"], "g()", "/u/t.py:3", "train_step(state)", 2.0, 0.0)
+    report = SimpleNamespace(
+        host_stacks=[python, replace(python, part="dispatch", source=source)],
+        pod=None,
+        breakdown={"compute": SimpleNamespace(ms_per_step=20.0)},
+    )
+    assert _host(report) == [f"{title}: train_step(state) at /u/t.py:3, 2.00 ms per step"]
+
+
+@pytest.mark.parametrize(
     ("samples", "named"), [((1,), False), ((1, 1), False), ((1, 2), True), ((0,), True), ((0, 0), True)]
 )
 def test_a_line_that_a_sample_or_two_saw_is_not_named(samples, named):

@@ -107,11 +107,16 @@ def user_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> str:
 
 def frames_of(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tuple[tuple[str, int], ...]:
     """File and line of each frame of a stack, the innermost first; empty where an instruction has no stack."""
+    return tuple(source_location(frames, each) for each in frame_ids(frames, frame_id))
+
+
+def frame_ids(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> list[int]:
+    """The frames of a stack, the innermost first."""
     seen: list[int] = []
     while 0 < frame_id <= len(frames.stack_frames) and frame_id not in seen:
         seen.append(frame_id)
         frame_id = frames.stack_frames[frame_id - 1].parent_frame_id
-    return tuple(source_location(frames, each) for each in seen)
+    return seen
 
 
 def _scheduled(

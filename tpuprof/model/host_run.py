@@ -38,7 +38,7 @@ from tpuprof.model.device.recorded_devices import seen_in_steps
 from tpuprof.model.device.recorded_ops import said_of_missing, within_ops
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
-from tpuprof.model.device.virtual_devices import cpu_devices, of_unknown_count
+from tpuprof.model.device.virtual_devices import counted_as_one, cpu_devices
 from tpuprof.model.host import vocabulary as vocabularies
 from tpuprof.model.host.activity import (
     HostActivity,
@@ -215,7 +215,7 @@ def _analyzed(
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
     fields = {
-        "notes": [*seen.notes, *of_unknown_count(devices, virtual_devices), *tracer_note(driver, words)],
+        "notes": [*seen.notes, *counted_as_one(devices, virtual_devices), *tracer_note(driver, words)],
         "blind": seen.blind or (bool(host.devices) and not devices),
         "devices_left_out": seen.left_out,
         "device_planes": len(host.devices) or len(host.gpus),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from tpuprof.parts import HOST_PREFIX, Replay, part_of, title_of
+from tpuprof.parts import DISPATCH, HOST_PREFIX, Replay, part_of, title_of
 from tpuprof.render.pod_facts import line_facts, pod_lines
 from tpuprof.report.host_lines import at_line, lines_of
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
@@ -23,6 +23,8 @@ _OWN_FROM_SHARE = 0.5
 # Samples from which such a line is named, where they were counted (samples): a thread that lost its CPU for 16 ms was
 # seen once, at a line that takes none. A judgement.
 LINE_FROM_SAMPLES = 3
+# Of code that gives the device no work, at a line that calls programs as well: `train_step(...)` is both.
+_PYTHON, BESIDE_CALLS = HOST_PREFIX + "python", "Python at a line that also calls programs"
 # From this many times its time per step on, a loop's iterations are longer than rounding explains (ratio).
 _ROUNDING = 1.005
 
@@ -87,10 +89,15 @@ def _host(report: Report) -> list[str]:
     ]
     enough = LINE_FROM_STEP_SHARE * sum(each.ms_per_step for each in report.breakdown.values())
     rows = sorted((row for row in rows if row[3] and row[3] >= enough), key=lambda row: -row[3])
+    calling = {row.source for row in report.host_stacks if row.part == DISPATCH}
     return [
-        f"{title_of(name)}: {at_line(call, source)}, {format_ms(exposed)} per step"
+        f"{_title(name, source, calling)}: {at_line(call, source)}, {format_ms(exposed)} per step"
         for name, source, call, exposed, _ in rows[:SHOWN]
     ]
+
+
+def _title(part: str, source: str, calling: set[str]) -> str:
+    return BESIDE_CALLS if part == _PYTHON and source in calling else title_of(part)
 
 
 def _seen_by_chance(report: Report) -> set[tuple[str, str]]:

@@ -9,12 +9,20 @@ from tpuprof.report.op_rows import column_of
 from tpuprof.report.schema import AnnotationRow, OpRow, Report
 
 PER_STEP = "per step and device"
+# PJRT_DEVICE=CPU has all devices of a process in one plane: their ops' time is that in which any of them works.
+OF_ONE = "per step, the CPU's devices as one"
 IN_ALL = "in all, over the capture and all devices"
 
 
 def over(report: Report) -> str:
     """What the times of ops are over."""
-    return PER_STEP if _per_step(report.ops) and not report.steps.whole_capture else IN_ALL
+    return per_step(report) if _per_step(report.ops) and not report.steps.whole_capture else IN_ALL
+
+
+def per_step(report: Report) -> str:
+    """What a time per step is of: of one device, or of all of a CPU."""
+    count, hosts = (int(report.environment.get(each) or 1) for each in ("device_count", "host_count"))
+    return OF_ONE if report.environment.get("device_type") == "CPU" and count > hosts else PER_STEP
 
 
 def op_ms(op: OpRow) -> float:

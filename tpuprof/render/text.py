@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tpuprof.parts import listed_as, part_of
 from tpuprof.render.facts import fact_lines
-from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, ops_ms, over
+from tpuprof.render.op_time import IN_ALL, annotation_ms, largest_first, op_ms, ops_ms, over, per_step
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import (
@@ -327,8 +327,8 @@ def _transfers(title: str, kind: str, rows: list[TransferRow]) -> RenderableType
 
 
 def _annotations(report: Report) -> RenderableType:
-    per_step = any(each.host_ms_per_step is not None for each in report.annotations)
-    title = f"Annotations, {PER_STEP if per_step else IN_ALL}"
+    known = any(each.host_ms_per_step is not None for each in report.annotations)
+    title = f"Annotations, {per_step(report) if known else IN_ALL}"
     table = _table(title, "name", "kind", "times in all", "host", "device")
     for each in report.annotations[:ROWS_SHOWN]:
         host_ms, device_ms = annotation_ms(each)

@@ -51,6 +51,9 @@ from tpuprof.units import counted, format_share, ps_to_ms
 _CALLBACK = OpKind.HOST_CALLBACK.name.lower()
 # Ops that run on the host which a verdict names (ops): a sentence stays one that can be read.
 FALLBACKS_NAMED = 2
+# Reads per step from which a line reads several values, and the sentence says how many (reads): one that a step now and
+# then makes twice is still one. A judgement.
+SEVERAL_READS_FROM = 1.5
 # The sentence where the steps gave the device nothing to do: a step's time is then no time of training.
 NO_GRAPH = (
     "Unknown: no graph ran in {steps}, because nothing cuts the graph. The host only notes what the device is to do, "
@@ -197,7 +200,11 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     """What the verdict adds on the cause that it names: its line, its op; empty where nothing is known."""
     if bound.word == "sync":
         read = _read_often(run)
-        return f" It is {spoken_read(read.call)} at {read.source}." if read and read.source else ""
+        return (
+            f" It is {spoken_read(read.call)} at {read.source}{_how_often(run, read)}."
+            if read and read.source
+            else ""
+        )
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
     if bound.turns or bound.ahead:
@@ -214,6 +221,14 @@ def _read_often(run: Run) -> HostReadRow | None:
     """The read of most steps that blocks longest. One that happens once, at the end say, waits longest of all."""
     often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
     return next((each for each in host_read_rows(run.hosts) if each.occurrences >= often), None)
+
+
+def _how_often(run: Run, read: HostReadRow) -> str:
+    """How often per step a line reads, where it reads several values; else empty."""
+    steps = sum(len(host.steps) for host in run.hosts)
+    times = read.occurrences / steps
+    about = "" if read.occurrences % steps == 0 else "about "
+    return f", {about}{times:.0f} times per step" if times >= SEVERAL_READS_FROM else ""
 
 
 def _waits_alone(run: Run) -> bool:

@@ -9,13 +9,20 @@ from __future__ import annotations
 import re
 from dataclasses import field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from tpuprof.decode.columns import StatKind, Trace
+from tpuprof.decode.hlo_proto import frame_ids
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.device.op_kind import CUSTOM_CALL, collective_kind
 from tpuprof.model.timeline import METADATA_PLANE
 from tpuprof.records import record
 
+if TYPE_CHECKING:
+    from tpuprof.decode import hlo_pb2
+
+# What JAX puts before a function's name in that of its program.
+_OF_FUNCTION = ("jit_", "pmap_")
 # torch_xla numbers each entry into a scope: `attention.3` is the third time the scope `attention` was entered.
 _ENTRY_NUMBER = re.compile(r"\.\d+$")
 _WRAPPERS = re.compile(
@@ -117,11 +124,13 @@ def _instructions(
     except DecodeError:
         return {}, {}
     found, work = {}, {}
+    callers = _callers(proto.hlo_module)
     for computation in proto.hlo_module.computations:
         for instruction in computation.instructions:
             meta = instruction.metadata
             if meta.op_name or meta.source_file:
-                source = f"{_text(meta.source_file)}:{meta.source_line}" if meta.source_file else ""
+                stated = meta.source_file and meta.stack_frame_id not in callers
+                source = f"{_text(meta.source_file)}:{meta.source_line}" if stated else ""
                 found[label, _text(instruction.name)] = (_text(meta.op_name), source)
             code = _text(instruction.opcode)
             if code == CUSTOM_CALL:
@@ -129,6 +138,32 @@ def _instructions(
             elif collective_kind(code):
                 work[label, _text(instruction.name)] = code
     return found, work
+
+
+def _callers(module: hlo_pb2.HloModuleProto) -> set[int]:
+    """The stack frames that only lead to the program's function: the loop that calls the jitted step, say.
+
+    JAX gives ops in `shard_map`, and all that a gradient transposes there, that line for their own: it is not where
+    they are.
+    """
+    frames, name = module.stack_frame_index, _text(module.name)
+    name = next((name.removeprefix(each) for each in _OF_FUNCTION if name.startswith(each)), "")
+    found: set[int] = set()
+    for each in range(1, len(frames.stack_frames) + 1) if name else ():
+        stack = frame_ids(frames, each)
+        inside = next((at for at, one in enumerate(stack) if _function(frames, one) == name), None)
+        found.update(stack[inside + 1 :] if inside is not None else ())
+    return found
+
+
+def _function(frames: hlo_pb2.StackFrameIndexProto, frame: int) -> str:
+    """The name of a frame's function, without the classes and functions that it is in."""
+    place = frames.stack_frames[frame - 1].file_location_id
+    number = (
+        frames.file_locations[place - 1].function_name_id if 0 < place <= len(frames.file_locations) else 0
+    )
+    known = 0 < number <= len(frames.function_names)
+    return _text(frames.function_names[number - 1]).rpartition(".")[2] if known else ""
 
 
 def _text(value: bytes) -> str:

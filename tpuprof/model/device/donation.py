@@ -6,6 +6,9 @@ out of a matrix multiplication; the weight lives on beside it, and nothing could
 
 Where a result writes to a part of such an input (a cache, a replay buffer), XLA copies the whole input first. That copy
 takes time, and goes where the input is donated.
+
+A single op that is called outside of any jitted function (`a * b`) is a program too, and its result is of its inputs'
+type. It replaces nothing: what is around it uses its inputs again. So a program is asked whether it updates anything.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.decode.hlo_shape import ELEMENT_TYPES, HBM, Shape
+from tpuprof.model.device.accumulation import has_products
 
 if TYPE_CHECKING:
     from tpuprof.decode import hlo_pb2
@@ -30,6 +34,10 @@ _BY_ELEMENT = frozenset(
 )  # fmt: skip
 # Of these, the first operand is what is written to.
 _WRITES_TO_FIRST = frozenset({b"dynamic-update-slice", b"scatter"})
+# Results of two inputs of their type or more from which a program without products updates them (results): an optimizer
+# makes new weights and new moments of the old ones and of gradients. One op has one result. A library's function that
+# scales all moments has many, each of one input. A judgement.
+UPDATES_FROM_RESULTS = 2
 # Element type and dimensions.
 _Type = tuple[int, tuple[int, ...]]
 _CALLS = frozenset({b"fusion", b"call"})
@@ -49,10 +57,12 @@ class Undonated(NamedTuple):
 
     `bytes` are of results that take memory of their own beside an input that they replace; each input counts once.
     `copies` are names of instructions that copy such an input whole, so that a result can be written to the copy.
+    `updates` is whether the program's own work says that they are replaced; a single op's does not.
     """
 
     bytes: int
     copies: tuple[str, ...]
+    updates: bool
 
 
 def undonated(proto: hlo_pb2.HloProto) -> Undonated:
@@ -69,7 +79,13 @@ def undonated(proto: hlo_pb2.HloProto) -> Undonated:
     copies = dict.fromkeys(
         name for each in results for name, number in each.copies if number not in donated and size
     )
-    return Undonated(size, tuple(copies))
+    return Undonated(size, tuple(copies), bool(size) and (_update(results) or has_products(proto)))
+
+
+def _update(results: list[_Result]) -> bool:
+    """Whether results are updates by how they are made: one writes to a part of an input, or several join inputs."""
+    joined = sum(len(each.inputs) > 1 for each in results)
+    return joined >= UPDATES_FROM_RESULTS or any(each.writes and each.inputs for each in results)
 
 
 def replaced(proto: hlo_pb2.HloProto) -> int:
@@ -83,11 +99,13 @@ class _Result(NamedTuple):
     """A result in HBM, with the inputs of its type that it is made of, by number.
 
     `copies` are copies that the program itself makes of such inputs on the way: names, with the input of each.
+    `writes` is whether a part of something is written to on the way.
     """
 
     kind: _Type
     inputs: list[int]
     copies: list[tuple[str, int]]
+    writes: bool
 
 
 def _results(program: _Program) -> list[_Result]:
@@ -102,7 +120,7 @@ def _results(program: _Program) -> list[_Result]:
                 for copy, copied in made_of.copies
                 if _type(copied.shape) == kind
             ]
-            found.append(_Result(kind, inputs, copies))
+            found.append(_Result(kind, inputs, copies, made_of.writes))
     return found
 
 
@@ -120,10 +138,14 @@ def _replaced(results: list[_Result]) -> Counter[_Type]:
 
 
 class _MadeOf(NamedTuple):
-    """What a value is made of element by element: inputs of the program, and its copies of whole inputs with each."""
+    """What a value is made of element by element: inputs of the program, and its copies of whole inputs with each.
+
+    `writes` is whether a part of what it is made of is written to.
+    """
 
     inputs: list[hlo_pb2.HloInstructionProto]
     copies: list[tuple[hlo_pb2.HloInstructionProto, hlo_pb2.HloInstructionProto]]
+    writes: bool
 
 
 class _Program:
@@ -163,7 +185,7 @@ class _Program:
 
     def made_of(self, at: _At) -> _MadeOf:
         """What a value is made of element by element."""
-        found = _MadeOf([], [])
+        found, writes = _MadeOf([], [], writes=False), False
         seen: set[tuple[int, int, int]] = set()
         waiting = [at]
         while waiting and len(seen) < LOOKED_AT:
@@ -178,8 +200,9 @@ class _Program:
             copied = self._copied_input(here, each)
             if copied is not None:
                 found.copies.append((each, copied))
+            writes |= each.opcode in _WRITES_TO_FIRST
             waiting += self._from(here, each)
-        return found
+        return found._replace(writes=writes)
 
     def _copied_input(
         self, here: _At, each: hlo_pb2.HloInstructionProto

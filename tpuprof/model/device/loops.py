@@ -11,7 +11,7 @@ import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity, OpEvents
 from tpuprof.model.device.op_kind import OpKind, opcode
-from tpuprof.model.intervals import Bool, Int64, Spans, contains, distinct
+from tpuprof.model.intervals import Bool, Int64, Spans, contains, distinct, union
 from tpuprof.model.median import median
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
@@ -30,7 +30,7 @@ _SCAN = "xla__scan"
 
 @record(frozen=True)
 class Loop:
-    """One `while` on one device; of several on one line, their mean.
+    """One `while` on one device; of several on one line, the time that any of them is in it, as that of ops is.
 
     Times are in ps; `direction` is forward, backward or empty where unknown.
 
@@ -109,7 +109,7 @@ def _loop(device: DeviceActivity, events: OpEvents, row: int, spans: dict[int, t
         direction=_direction(ops.scope[row], scopes),
         trip_count=trips,
         occurrences=-(-len(start) // device.count),
-        total_ps=int((end - start).sum()) // device.count,
+        total_ps=int((end - start).sum()) if device.count == 1 else union(start, end).total,
         iteration_ps=iterations,
         source=ops.source[row] or next((ops.source[each] for each in names if ops.source[each]), ""),
         scope=ops.scope[row],

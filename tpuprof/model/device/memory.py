@@ -7,7 +7,7 @@ results that reuse no input, constants, and one arena for temporaries, whose siz
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 # Buffers named; on real programs the first dozen hold most of the peak.
 LARGEST = 20
+# Share of the steps' device time from which a program is the step itself, so that its result is what the next step is
+# given (share): a simulation's `state = step(state)` multiplies no matrices. A judgement.
+IS_THE_STEP_FROM_SHARE = 0.5
 # Moments kept of a program's course: what a chart on a wide screen can tell apart. Real programs have thousands.
 MOMENTS = 240
 NO_PROGRAMS = "the capture embeds no HLO program (`/host:metadata` is missing)"
@@ -58,7 +61,8 @@ class DeviceMemory:
     `capacity` is what the compiler lets a program use of this chip, None where the chip is not known. `holes` is
     what of the temporaries' arena no live buffer fills at its peak: fragmentation. `course` is what is in use over the
     program, the highest moment of each of `MOMENTS` stretches of it. `undonated` is what results take beside
-    inputs that they replace, whose memory they could have had. `batches` is how many batches' gradients it adds up.
+    inputs that they replace, whose memory they could have had; nothing of a program that updates none, such as one op
+    that is called outside of a jitted function. `batches` is how many batches' gradients it adds up.
     `input_copies` are the ops that copy such inputs whole, of all programs: program and op.
     """
 
@@ -75,18 +79,26 @@ class DeviceMemory:
     input_copies: tuple[tuple[str, str], ...] = ()
 
 
-def device_memory(protos: Mapping[str, bytes], device_type: str, ran: Collection[str] = ()) -> DeviceMemory:
+def device_memory(
+    protos: Mapping[str, bytes], device_type: str, ran: Mapping[str, float] | None = None
+) -> DeviceMemory:
     """Memory of the program with the highest need among serialized HloProtos by program name.
 
-    `ran` are the programs of the steps and of what is between them, empty where they are unknown. A trace has others
-    too, such as those that made the first weights, which take nothing while training runs.
+    `ran` are the programs of the steps and of what is between them, with the share of the device's time that each took;
+    None where they are unknown. A trace has others too, such as those that made the first weights, which take nothing
+    while training runs.
     """
+    ran = ran or {}
     chip = chip_of(device_type)
     capacity = chip.hbm_usable_bytes if chip else None
     if not protos:
         return DeviceMemory(capacity=capacity, unavailable=NO_PROGRAMS)
     known = {name: data for name, data in protos.items() if name in ran} or protos
-    found = [memory for name, data in known.items() if (memory := _program(name, data, capacity))]
+    found = [
+        memory
+        for name, data in known.items()
+        if (memory := _program(name, data, capacity, ran.get(name, 0.0) >= IS_THE_STEP_FROM_SHARE))
+    ]
     if not found:
         return DeviceMemory(capacity=capacity, unavailable=NO_ASSIGNMENT)
     most = max(found, key=lambda each: each.peak or 0)
@@ -94,7 +106,7 @@ def device_memory(protos: Mapping[str, bytes], device_type: str, ran: Collection
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
-def _program(name: str, data: bytes, capacity: int | None) -> DeviceMemory | None:
+def _program(name: str, data: bytes, capacity: int | None, is_step: bool) -> DeviceMemory | None:
     from google.protobuf.message import DecodeError
 
     from tpuprof.decode import hlo_pb2
@@ -115,6 +127,7 @@ def _program(name: str, data: bytes, capacity: int | None) -> DeviceMemory | Non
     buffers, holes = _buffers(proto)
     steady = peak - kinds.get("temporaries", 0)
     kept = undonated(proto)
+    replaces = kept.updates or is_step
     return DeviceMemory(
         name,
         peak,
@@ -124,9 +137,9 @@ def _program(name: str, data: bytes, capacity: int | None) -> DeviceMemory | Non
         holes,
         buffers,
         _course(proto, steady),
-        kept.bytes,
+        kept.bytes if replaces else 0,
         batches_in_one_program(proto),
-        tuple((name, copy) for copy in kept.copies),
+        tuple((name, copy) for copy in kept.copies if replaces),
     )
 
 

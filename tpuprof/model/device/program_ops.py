@@ -28,15 +28,26 @@ def program_ops(devices: list[DeviceActivity], steps: Steps, protos: dict[str, b
     return sum(counts) if counts else None
 
 
-def programs_in_steps(devices: list[DeviceActivity], steps: Steps) -> set[str]:
-    """Programs whose ops ran between the first step's start and the last one's end; empty without devices or steps."""
+def programs_in_steps(devices: list[DeviceActivity], steps: Steps) -> dict[str, float]:
+    """Programs whose ops ran between the first step's start and the last one's end, with the share of the ops' time.
+
+    Of the first device. Empty without devices or steps.
+    """
     if not devices or not len(steps):
-        return set()
+        return {}
     device = devices[0]
     events = device.op_events
     inside = (events.start >= steps.start[0]) & (events.start < steps.end[-1])
-    ran = np.flatnonzero(np.bincount(events.op[inside], minlength=len(device.ops)))
-    return {device.ops.program[row] for row in ran.tolist()}
+    op = events.op[inside]
+    ran = np.flatnonzero(np.bincount(op, minlength=len(device.ops))).tolist()
+    spent = np.zeros(len(device.ops), np.int64)
+    np.add.at(spent, op, events.self_ps[inside])
+    total = max(int(spent.sum()), 1)
+    shares: dict[str, float] = {}
+    for row in ran:
+        name = device.ops.program[row]
+        shares[name] = shares.get(name, 0.0) + int(spent[row]) / total
+    return shares
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)

@@ -19,15 +19,21 @@ _ONE_DEVICE = "CpuExecutable::ExecuteHelper"
 _MEETING, _KEY = "Rendezvous", "name"
 _DEVICES = re.compile(r"global_devices=\[([\d, ]*)\].*?num_local_participants=(\d+)")
 
-
+# What is said of several: which thread works for which device is not in the trace.
+AS_ONE = (
+    "the {} CPU devices count as one: times are those in which any of them works, and a device that has more to do "
+    "than the others, so that they wait for it, is not seen"
+)
 # What is said where collectives ran, and nothing says among how many devices.
 UNKNOWN = "how many CPU devices the trace is of is unknown: collectives ran, and all work counts as that of one device"
 
 
-def of_unknown_count(devices: list[DeviceActivity], count: int | None) -> list[str]:
-    """A sentence where CPU devices that are not counted run collectives, else none."""
-    if count is not None or not any(each.type == "CPU" for each in devices):
+def counted_as_one(devices: list[DeviceActivity], count: int | None) -> list[str]:
+    """A sentence where several CPU devices are one in all figures, or as many as nothing tells; else none."""
+    if not any(each.type == "CPU" for each in devices):
         return []
+    if count is not None:
+        return [AS_ONE.format(count)] if count > 1 else []
     return [UNKNOWN] if any((each.ops.kind == OpKind.COLLECTIVE).any() for each in devices) else []
 
 

@@ -4,7 +4,9 @@
 
 Inputs that were not donated, where it costs much: results take at least a quarter of the program's memory beside the
 inputs that they replace, or programs copy whole inputs for at least a tenth of the step. A result replaces an input of
-its type and dimensions where it is made from it element by element; a gradient does not replace its weight.
+its type and dimensions where it is made from it element by element; a gradient does not replace its weight. Only
+programs that update something count: those that multiply matrices, write to a part of an input, make several results of
+two inputs each, or are most of the step. One op outside of a jitted function is of its inputs' type, and replaces none.
 
 ## Why it costs time
 
@@ -31,9 +33,9 @@ Put the update into a function under `jax.jit`, and name the arguments that it r
 ## Limits and false positives
 
 An input that is still needed (the weights a moving average or an evaluation reads, a batch that is used again) cannot
-be donated. Of memory only the program that takes most is looked at, of copies all programs. The price is the time of
-these copies; without them only memory is known to be at stake. Where the device's memory is known, results below a
-hundredth of it are no fault.
+be donated. A jitted update of a single array counts as an op where it is a small part of the step. Of memory only the
+program that takes most is looked at, of copies all programs. The price is the time of these copies; without them only
+memory is known to be at stake. Where the device's memory is known, results below a hundredth of it are no fault.
 
 ## References
 
