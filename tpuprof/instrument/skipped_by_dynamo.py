@@ -1,7 +1,8 @@
 """Has torch.compile leave functions of ours alone: it would compile them as if they were the program's.
 
-Behind a graph break dynamo looks at each Python function that is called, so also at one that is put around `Tensor.item`
-or `if tensor:`. It then compiles that one for a tenth of a second, and warns of what it cannot trace in it.
+Behind a graph break dynamo looks at each Python function that is called, so also at one that is put around
+`Tensor.item` or `if tensor:`. It then compiles that one for a tenth of a second, and warns of what it cannot trace in
+it.
 """
 
 from __future__ import annotations
