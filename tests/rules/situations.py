@@ -19,7 +19,7 @@ from tests.rules.given import (
     summary,
     transfer,
 )
-from tpuprof.model.host.eager_dispatch import EagerDispatch
+from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.preflight_notes import Variant
 from tpuprof.model.read_graphs import ReadGraphs
@@ -27,6 +27,7 @@ from tpuprof.report.schema import GraphCutRow, HostReadRow
 from tpuprof.report.sections import Tracing
 from tpuprof.rules import thresholds
 from tpuprof.rules.tracing.optimizer_loop.rule import KNOWN_FROM_SAMPLES
+from tpuprof.signals.telemetry import GraphBreak
 from tpuprof.units import PS_PER_MS
 
 TENTH = thresholds.FAILS_FROM_SHARE
@@ -182,6 +183,19 @@ def parts_of(between, calls):
     """What lies between compiled functions, and what calling them costs, as shares of a step of 100 ms."""
     took = 100 * PS_PER_MS * calls
     return {"between_ps": 100 * PS_PER_MS * between, "parts_ps": took / 2, "calls_ps": took}
+
+
+def in_parts(share, forward=2.0, backward=0.0, breaks=1):
+    """torch_xla steps of 100 ms that call so many functions of torch.compile, which takes that share of a step."""
+    return {
+        "framework": "torch_xla",
+        "steps": steps(),
+        "eager_dispatch": None,
+        "event_count": {"compiled_region": forward + backward},
+        "compiled_parts": CompiledParts(forward, backward, 100 * PS_PER_MS * share),
+        "noted_graph_breaks": [GraphBreak("train.py:20", "", "forward")] * breaks,
+        "run_info": {"schema": "tpuprof.run/1"},
+    }
 
 
 def flushed(count, cost=0.5):

@@ -42,6 +42,7 @@ from tests.rules.situations import (
     flushed,
     foreseen,
     host_alone,
+    in_parts,
     info,
     offloaded,
     parts_of,
@@ -282,6 +283,13 @@ CASES = {
         ("one function", "passed", dispatched(compiled_regions=1.0, between_ps=50.0 * PS_PER_MS)),
         ("short", "passed", dispatched(compiled_regions=3.0, between_ps=100 * PS_PER_MS * BELOW)),
         ("nothing compiled", "not_applicable", dispatched()),
+        ("noted, torch_xla", "failed", in_parts(ABOVE)),
+        ("noted, in the backward pass alone", "failed", in_parts(ABOVE, forward=1.0, backward=2.0)),
+        ("noted, and it costs little between", "unavailable", in_parts(BELOW)),
+        ("noted, and the steps call one function", "passed", in_parts(ABOVE, forward=1.9, backward=1.0)),
+        ("compiled apart, torch_xla", "passed", in_parts(ABOVE, breaks=0)),
+        ("nobody noted anything", "unavailable", {**in_parts(ABOVE), "run_info": None}),
+        ("nothing compiled, torch_xla", "not_applicable", {**in_parts(ABOVE), "event_count": {}}),
         ("no steps", "unavailable", {"framework": "torch_tpu"}),
     ],
     "frequent-flushes": [
@@ -849,6 +857,22 @@ def test_which_programs_are_one_op():
     ]
     assert given(report={"ops": ops}).one_op_programs_share == pytest.approx(0.5)
     assert given(report={"ops": []}).one_op_programs_share == 0
+
+
+def test_graph_breaks_of_torch_xla_have_their_line_and_no_price():
+    outcome = outcome_of(find_rule("graph-breaks"), given(**in_parts(ABOVE, 8.0, 8.0)))
+    assert (outcome.price, outcome.reason) == (
+        None,
+        "it cannot be priced: what one function would take is unknown",
+    )
+    assert (
+        "breaks at train.py:20: calling all but one part of a pass (8 forward and 8 backward)"
+        in outcome.title
+    )
+    two = outcome_of(find_rule("graph-breaks"), given(**in_parts(ABOVE, breaks=2)))
+    assert (
+        "breaks at 2 lines, first at train.py:20: calling all but one part of a pass (2 forward)" in two.title
+    )
 
 
 def test_graph_breaks_never_cost_more_than_the_step():

@@ -441,3 +441,51 @@ def waited(usual, second):
     work(trace, GATHER_DONE, [begin + 300 for begin in BEGINS if begin != BEGINS[1]], usual)
     work(trace, GATHER_DONE, [BEGINS[1] + 300], second)
     return trace
+
+
+def broken(parts=4, read=0):
+    """Steps of 10 ms of torch_xla that call so many functions of torch.compile, and their backward passes.
+
+    Calls take 100 us, 400 us apart; between the first two the host may read a value for so long (us), while the device
+    works.
+    """
+    trace = TraceBuilder()
+    main, autograd = trace.host().line("python"), trace.host().line("pt_autograd_0")
+    modules = trace.tpu(0).line("XLA Modules")
+    for begin in range(0, 100_000, 10_000):
+        main.event("train", begin, 10_000, _r=1)
+        at = [begin + 500 * part + (read if part else 0) for part in range(parts)]
+        main.repeat("ExecuteComputationWithBarrier", at, 100)
+        autograd.repeat(
+            "ExecuteComputationWithBarrier", [begin + 6000 + 500 * part for part in range(parts)], 100
+        )
+        if read:
+            main.event("tpuprof.host_read", begin + 100, read + 400, call="__bool__")
+        main.event("SyncLiveTensorsGraph", begin + 9000, 200)
+        modules.event("f(1)", begin + 50, max(read + 400, 300)).event("f(1)", begin + 9200, 300)
+    return trace
+
+
+def breaks(*lines):
+    rows = [{"source": line, "reason": "", "function": "forward"} for line in lines]
+    return {"run.json": json.dumps({"schema": "tpuprof.run/1", "dynamo": {"breaks": rows} if rows else {}})}
+
+
+def test_graph_breaks_of_torch_xla(finding):
+    found = finding("graph-breaks", broken(), notes=breaks("train.py:20"))
+    assert (found.status, found.savings) == ("failed", None)
+    # Of four calls in 1600 us all but one, forward and backward.
+    assert (
+        found.title == "The graph of torch.compile breaks at train.py:20: calling all but one part of a pass "
+        "(4 forward and 4 backward), and what is between them, takes 30 % of the step"
+    )
+
+
+@pytest.mark.parametrize(("read", "milliseconds"), [(0, 3.0), (2000, 2.65)])
+def test_a_wait_at_a_break_for_a_device_that_works_is_none_of_its_cost(finding, read, milliseconds):
+    found = finding("graph-breaks", broken(read=read), notes=breaks("train.py:20"))
+    assert found.evidence[2].value == pytest.approx(milliseconds, abs=0.01)
+
+
+def test_one_function_of_torch_xla_has_no_break(finding):
+    assert finding("graph-breaks", broken(parts=1), notes=breaks("eval.py:3")).status == "passed"

@@ -10,7 +10,6 @@ from typing import Any
 from tpuprof.decode.columns import Trace
 from tpuprof.decode.limited import limited
 from tpuprof.decode.load import load
-from tpuprof.decode.torch_trace import TracedProgram
 from tpuprof.model.attribution import Breakdown, attribute
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
@@ -48,7 +47,12 @@ from tpuprof.model.host.activity import (
 from tpuprof.model.host.after_reads import without_idle_waits
 from tpuprof.model.host.driver import autograd_threads, find_driver
 from tpuprof.model.host.eager_causes import with_upload_causes
-from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
+from tpuprof.model.host.eager_dispatch import (
+    CompiledParts,
+    EagerDispatch,
+    compiled_parts,
+    eager_dispatch,
+)
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
 from tpuprof.model.host.event_times import find_named_events
 from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
@@ -70,7 +74,7 @@ from tpuprof.model.host.unfinished_work import (
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share, given_to, with_awaited_copies
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import EMPTY, Spans, merge
+from tpuprof.model.intervals import EMPTY, Spans, intersect, merge
 from tpuprof.model.outside_capture import outside_of
 from tpuprof.model.read_graphs import ReadGraphs, cutting_reads, fetching_inputs, read_graphs
 from tpuprof.model.ready_batches import without_ready_batches
@@ -128,6 +132,8 @@ class HostRun:
     eager_ops: EagerOps | None = None
     # What a step of an eager framework dispatches.
     eager: EagerDispatch | None = None
+    # What a step of torch_xla calls of torch.compile.
+    compiled_parts: CompiledParts | None = None
     # What the time in `dispatch` is made of.
     handing_over: HandingOver | None = None
     # Ops of the programs of a step, where the host's time has to be distinguished from tracing by their number.
@@ -213,7 +219,7 @@ def _analyzed(
     activity = without_idle_waits(with_lock_after_waits(activity, driver, busy), busy)
     activity = with_awaited_copies(activity, host, busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
-    compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
+    compiles = _compiles(host, words, steps, devices, compiles, history, unnamed=not protos)
     fields = {
         "notes": [*seen.notes, *counted_as_one(devices, virtual_devices), *tracer_note(driver, words)],
         "blind": seen.blind or (bool(host.devices) and not devices),
@@ -286,7 +292,7 @@ def _steps(
     history = history.in_steps_like(steps)
     if history.after is None:
         return steps, None, history
-    compiles = noted_compiles(host, words, steps, devices)
+    compiles = noted_compiles(host, words, steps, devices, history.records)
     left, compiles_left = without_one_off(steps, compiles, history)
     if not devices and len(left) < len(steps):
         elsewhere = work_is_elsewhere(host, driver, words, steps, left)
@@ -311,13 +317,15 @@ def _compiles(
     steps: Steps,
     devices: list[DeviceActivity],
     known: list[Compile] | None,
-    traced: list[TracedProgram] | None,
+    history: History,
+    *,
+    unnamed: bool,
 ) -> list[Compile]:
-    """Compiles with their causes. `traced` is what torch.compile logged, None where the trace has the programs."""
-    compiles = known if known is not None else noted_compiles(host, words, steps, devices)
-    if not words.eager or traced is None:
+    """Compiles with their causes; those of `unnamed` programs, which the trace lacks, from torch.compile's log."""
+    compiles = known if known is not None else noted_compiles(host, words, steps, devices, history.records)
+    if not words.eager or not unnamed:
         return compiles
-    return with_traced_causes(with_upload_causes(compiles, host, steps), traced)
+    return with_traced_causes(with_upload_causes(compiles, host, steps), history.programs)
 
 
 def _of_devices(
@@ -371,6 +379,7 @@ def _of_host(
         "optimizer_steps": steps_with_calls(driver, steps.end),
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
         "eager": eager_dispatch(host, driver, words, steps),
+        "compiled_parts": compiled_parts(host, driver, words, steps, _waiting(activity, devices)),
         "copied_again": again_share(driver, activity, steps),
         "copied_for": given_to(driver, words, steps),
         "unnamed": unnamed_time(driver, activity, steps, devices),
@@ -383,6 +392,12 @@ def _of_host(
         "after": history.after,
         "slice_messages": slice_messages(host, steps),
     }
+
+
+def _waiting(activity: HostActivity, devices: list[DeviceActivity]) -> Spans:
+    """When the training thread waits for the device, and it works."""
+    waits = merge(*map(activity.spans, (Activity.DEVICE_TO_HOST_SYNC, Activity.DEVICE_WAIT)))
+    return intersect(waits, devices[0].busy) if devices else EMPTY
 
 
 def _program_ops(

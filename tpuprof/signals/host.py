@@ -8,7 +8,7 @@ from tpuprof import parts as part
 from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE, DOUBTFUL_FROM_SHARE, cpu_use, cpu_wait
 from tpuprof.model.compile.growth import graphs_grow
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
-from tpuprof.model.host.eager_dispatch import EagerDispatch
+from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.reads import CALLS
 from tpuprof.model.host.vocabulary import TORCH_XLA, Activity
@@ -23,7 +23,7 @@ from tpuprof.model.steps.table import StepSource
 from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import GraphCutRow, HostStackRow, InputRow, Tracing
 from tpuprof.signals.base import Unavailable, signal
-from tpuprof.signals.inputs import HOST_EVENTS, STEPS
+from tpuprof.signals.inputs import DEVICES, HOST_EVENTS, STEPS
 from tpuprof.signals.steps import StepSignals, ways_to_sample
 from tpuprof.units import PS_PER_MS
 
@@ -351,6 +351,12 @@ class HostSignals(StepSignals):
         """What a step dispatches on an eager framework, of the host that dispatches most; None on others."""
         found = [host.eager for host in self._run.hosts if host.eager is not None]
         return max(found, key=lambda each: each.ops, default=None)
+
+    @signal("per step", needs=(STEPS, HOST_EVENTS, DEVICES))
+    def compiled_parts(self) -> CompiledParts | None:
+        """What a step calls of torch.compile under torch_xla, of the host that it takes longest; None without calls."""
+        found = [host.compiled_parts for host in self._run.hosts if host.compiled_parts is not None]
+        return max(found, key=lambda each: each.parts_ps, default=None)
 
 
 def _by_python(rows: list[HostReadRow]) -> list[HostReadRow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.vocabulary import NameSet, Vocabulary
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
+from tpuprof.model.telemetry import StepRecord
 from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
@@ -27,6 +29,8 @@ _BASE = re.compile(r"^(.*?)(?:\.\d+)?\(\d+\)$")
 # take tens of milliseconds to compile (a 2-layer decoder on CPU: 800 ms; a single add on a v6e: 80 ms).
 COMPILE_FROM_PS = 20 * PS_PER_MS
 NOT_COMPARED = CompileCause("unknown", "unavailable: the graphs were not compared")
+# What is added to the cause of a compile that nothing shows but the device: a check on compiles may fail by it.
+INFERRED = "; inferred: the trace has no event of it, and the device idled before the program first ran"
 
 
 @record(frozen=True)
@@ -47,11 +51,16 @@ class Compile:
 
 
 def find_compiles(
-    host: Host, vocabulary: Vocabulary, steps: Steps, devices: list[DeviceActivity]
+    host: Host,
+    vocabulary: Vocabulary,
+    steps: Steps,
+    devices: list[DeviceActivity],
+    records: Sequence[StepRecord] = (),
 ) -> list[Compile]:
     """Compiles of one host in time order, from the first of the vocabulary's compile events that occurs.
 
-    Each is distinguished from the nearest graph that ran or was compiled before it.
+    Each is distinguished from the nearest graph that ran or was compiled before it. `records` are what the process
+    noted of its steps: they tell of a trace without such events whether a step compiled.
     """
     for event in vocabulary.compile_events:
         found = _on_all_threads(host, event, vocabulary, steps)
@@ -59,14 +68,22 @@ def find_compiles(
             named = _with_programs(sorted(found, key=lambda each: each.start_ps), devices)
             protos = dict(hlo_protos(host.trace))
             return _with_causes(with_newest(named, first_runs(devices), protos), devices, protos)
-    return _with_causes(_from_fingerprints(steps, devices), devices, dict(hlo_protos(host.trace)))
+    inferred = _from_fingerprints(host, vocabulary, steps, devices, records)
+    return _said_so(_with_causes(inferred, devices, dict(hlo_protos(host.trace))))
 
 
-def _from_fingerprints(steps: Steps, devices: list[DeviceActivity]) -> list[Compile]:
+def _from_fingerprints(
+    host: Host,
+    vocabulary: Vocabulary,
+    steps: Steps,
+    devices: list[DeviceActivity],
+    records: Sequence[StepRecord],
+) -> list[Compile]:
     """Recompiles seen from the device alone: a graph that runs under a new fingerprint once training is under way.
 
     The host left no compile event then, so what the compile took is the time the device idled before the program
-    first ran: more than that it cannot have cost.
+    first ran: more than that it cannot have cost. A program that takes turns with others idles the device as well,
+    while the host traces it again: notes of the steps or the host's events tell that from a compile.
     """
     known: set[str] = set()
     found = []
@@ -76,10 +93,59 @@ def _from_fingerprints(steps: Steps, devices: list[DeviceActivity]) -> list[Comp
         if name in known and row is not None and row > 0:
             idle = min(_idle_before(device, when) for device in devices)
             # Without such a pause the program was there already, from before the capture.
-            if idle >= COMPILE_FROM_PS:
+            if idle >= COMPILE_FROM_PS and _may_have_compiled(
+                host, vocabulary, steps, records, row, (when - idle, when)
+            ):
                 found.append(Compile(row, "", program, when - idle, idle, NOT_COMPARED))
         known.add(name)
     return found
+
+
+def _may_have_compiled(
+    host: Host,
+    vocabulary: Vocabulary,
+    steps: Steps,
+    records: Sequence[StepRecord],
+    row: int,
+    idle: tuple[int, int],
+) -> bool:
+    """Whether neither the notes of the steps nor the host's events show that the device idled for something else."""
+    noted = _noted_compile(steps, records, row)
+    return not _handed_over_in(host, vocabulary, *idle) if noted is None else noted
+
+
+def _noted_compile(steps: Steps, records: Sequence[StepRecord], row: int) -> bool | None:
+    """Whether a captured step compiled by its notes, or one before it: the host runs ahead. None without notes."""
+    captured = [each for each in records if each.captured]
+    # A process that counts neither graphs nor compiles cannot tell.
+    if not captured or not any(each.compiles or each.graphs for each in records):
+        return None
+    numbers = set(steps.number.tolist())
+    known = row + 1 < len(steps) and any(each.step in numbers for each in captured)
+    return any(
+        each.compiles or each.counters.get("UncachedCompile", 0)
+        for each in captured
+        if not known or each.step < int(steps.number[row + 1])
+    )
+
+
+def _handed_over_in(host: Host, vocabulary: Vocabulary, start: int, end: int) -> bool:
+    """Whether the host's trace has a hand-over in that time (ps), beside which it would have the compile as well."""
+    rows = by_plane(host.threads, lambda plane: vocabulary.beside_compiles.rows(plane.events.names))
+    return any(
+        bool(
+            np.any(np.isin(track.name_row, rows[id(track.plane)]) & (track.start < end) & (track.end > start))
+        )
+        for track in host.threads
+        if len(rows[id(track.plane)])
+    )
+
+
+def _said_so(compiles: list[Compile]) -> list[Compile]:
+    """The compiles, with a word that they are inferred."""
+    return [
+        replace(each, cause=replace(each.cause, detail=each.cause.detail + INFERRED)) for each in compiles
+    ]
 
 
 def _idle_before(device: DeviceActivity, when: int) -> int:

@@ -5,6 +5,7 @@ JAX calls a listener after each compile, in the thread that compiled.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.event_times import event_texts
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
+from tpuprof.model.telemetry import StepRecord
 from tpuprof.model.timeline import Host
 from tpuprof.own_events import CACHE_MISS, COMPILED
 
@@ -22,10 +24,14 @@ _FRAMES = "frames"
 
 
 def noted_compiles(
-    host: Host, vocabulary: Vocabulary, steps: Steps, devices: list[DeviceActivity]
+    host: Host,
+    vocabulary: Vocabulary,
+    steps: Steps,
+    devices: list[DeviceActivity],
+    records: Sequence[StepRecord] = (),
 ) -> list[Compile]:
     """Compiles of one host in time order, as `find_compiles`, with the notes of the capture."""
-    compiles = _with_frames(find_compiles(host, vocabulary, steps, devices), host)
+    compiles = _with_frames(find_compiles(host, vocabulary, steps, devices, records), host)
     said = event_texts(host, CACHE_MISS, "text")
     if not said or not compiles:
         return compiles

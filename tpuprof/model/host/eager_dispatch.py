@@ -2,6 +2,8 @@
 
 TorchTPU hands each op over as a program of its own, unless ops are deferred and fused or torch.compile made one of
 many. Two profilers in one process each write an op, one inside the other: only outermost ops count.
+
+Lazy frameworks have functions of torch.compile as well, and their calls: `compiled_parts`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 from tpuprof.model.host.driver import autograd_threads
 from tpuprof.model.host.event_times import COMPILED_REGION
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import Int64, Spans, contains, covered, union
+from tpuprof.model.intervals import EMPTY, Int64, Spans, contains, covered, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.calls import FUNCTIONS_NAMED, outermost_calls
 from tpuprof.model.steps.training_calls import function_of
@@ -127,6 +129,53 @@ def eager_dispatch(
         parts_ps=float(parts.least[typical].mean()),
         calls_ps=float(parts.most[typical].mean()),
     )
+
+
+@record(frozen=True)
+class CompiledParts:
+    """Calls of what torch.compile made, means per typical step where programs are traced: forward and backward.
+
+    `parts_ps` is the time from the first call of a pass until the last one ends, without the shortest of them, and
+    without waits for a device that works.
+    """
+
+    forward: float
+    backward: float
+    parts_ps: float
+
+    @property
+    def most(self) -> float:
+        """Calls of the pass that has more of them."""
+        return max(self.forward, self.backward)
+
+
+def compiled_parts(
+    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps, waiting: Spans
+) -> CompiledParts | None:
+    """What each step calls of torch.compile; None for eager frameworks, and where no step calls any.
+
+    `waiting` is when the training thread waits for a device that works: a wait at a break is there without it, too.
+    """
+    if vocabulary.eager or driver is None or not len(steps):
+        return None
+    forward, parts = _passes(driver, vocabulary, steps, waiting)
+    backward = np.zeros(len(steps), np.int64)
+    for track in autograd_threads(host):
+        calls, more = _passes(track, vocabulary, steps, EMPTY)
+        backward, parts = backward + calls, parts + more
+    if not forward.any() and not backward.any():
+        return None
+    means = [float(each[steps.typical].mean()) for each in (forward, backward, parts)]
+    return CompiledParts(*means)
+
+
+def _passes(track: Track, vocabulary: Vocabulary, steps: Steps, waiting: Spans) -> tuple[Int64, Int64]:
+    """By step, how many calls of compiled functions a thread has, and `parts_ps` of them."""
+    rows = _by_step(track, _rows_of(track, vocabulary, COMPILED_REGION), steps)
+    start = np.array([int(track.start[own[0]]) if len(own) else 0 for own in rows], np.int64)
+    end = np.array([int(track.end[own].max()) if len(own) else 0 for own in rows], np.int64)
+    shortest = [int((track.end[own] - track.start[own]).min()) if len(own) else 0 for own in rows]
+    return np.array([len(own) for own in rows]), end - start - covered(waiting, start, end) - shortest
 
 
 def _calls(driver: Track, vocabulary: Vocabulary, steps: Steps) -> EagerDispatch:

@@ -107,6 +107,8 @@ class Vocabulary:
     activities: tuple[tuple[Activity, NameSet], ...]
     compile_events: tuple[str, ...]
     compile_hash_stat: str
+    # Events in traces that also have one of each compile: such an event shows that nothing was compiled unseen.
+    beside_compiles: NameSet = field(default_factory=lambda: NameSet.of(()))
     tracing_phases: tuple[tuple[str, NameSet], ...] = ()
     scan_ran: NameSet = field(default_factory=lambda: NameSet.of(()))
     scan_looked_up: NameSet = field(default_factory=lambda: NameSet.of(()))
@@ -210,6 +212,7 @@ def _load(table: dict[str, Any]) -> Vocabulary:
         activities=activities,
         compile_events=tuple(table["compile"]["events"]),
         compile_hash_stat=table["compile"]["hash_stat"],
+        beside_compiles=NameSet.of(table["compile"].get("beside", ())),
         tracing_phases=tuple(
             (name, NameSet.of(names)) for name, names in table.get("tracing_phases", {}).items()
         ),
