@@ -110,6 +110,8 @@ def with_frame(
 
 
 try:
-    from tpuprof.instrument._frameless import around as frameless
+    from tpuprof.instrument import _frameless
+
+    frameless = _frameless.around
 except ImportError:  # not built, or for another Python or machine
     frameless = with_frame
