@@ -12,9 +12,9 @@ from tpuprof.capture.controller import (
     PATIENCE_SECONDS,
     Controller,
     Phase,
-    Plan,
 )
 from tpuprof.capture.orders import Orders
+from tpuprof.capture.recording import Plan
 
 
 class Tape:

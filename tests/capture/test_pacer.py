@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tpuprof.capture.by_clock import STEPS_SHOW_FROM, ByClock
-from tpuprof.capture.controller import ENOUGH_BY_CLOCK_SECONDS, QUIET_ENOUGH_SECONDS, Controller, Phase, Plan
+from tpuprof.capture.controller import Controller, Phase
 from tpuprof.capture.pacer import (
     COMPILES_TO_SEE,
     EARLY_QUIET_SECONDS,
@@ -27,6 +27,7 @@ from tpuprof.capture.pacer import (
     STEP_COMPILES_FROM_SECONDS,
     Pacer,
 )
+from tpuprof.capture.recording import ENOUGH_BY_CLOCK_SECONDS, QUIET_ENOUGH_SECONDS, Plan
 
 
 class Program:

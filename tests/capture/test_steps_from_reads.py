@@ -9,8 +9,8 @@ import pytest
 from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.capture.by_clock import GRAPHS_WITHOUT_STEP, ByClock
-from tpuprof.capture.controller import Recording
 from tpuprof.capture.ir_debug import notes_on_tracing
+from tpuprof.capture.recording import Recording
 
 INFER = """
 import torch, torch_xla

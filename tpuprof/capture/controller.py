@@ -11,17 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from tpuprof.units import MS_PER_S, format_ms
+from tpuprof.capture.recording import QUIET_ENOUGH_SECONDS, Plan, Recording, which_counts
 
-# Steps in a row without a compile that make training steady. The first step compiles, the second often too
-# (new optimizer state, donated buffers), so a single quiet step proves nothing.
-STEADY_STEPS = 2
-# Steps after which waiting for steadiness ends.
-PATIENCE_STEPS = 100
 # Time after which it ends, counted from the first step's end (seconds). Steps that compile a large model take
 # minutes, and a hundred of them hours; two minutes pass the warm-up of any program whose steps take less than that.
 PATIENCE_SECONDS = 120.0
@@ -29,22 +23,9 @@ PATIENCE_SECONDS = 120.0
 # of a few input lengths repeat one of them sooner; those that compile one for each batch of an epoch (`data[i]` on the
 # device) are over it when the epoch is.
 ENDLESS_STEPS = 48
-# Steps that a recording of steady training must hold to be worth more than one from before (steps): of a single
-# step nothing repeats.
-FEWEST_STEPS = 2
 # Recordings that give way to the program's own profiler after which no other is begun (count): each costs the program
 # a moment to write.
 MAX_GIVEN_WAY = 3
-# What a recording by the clock that the program's end cut short must last to count like a whole one (s): half of what
-# is recorded of a program that does not compile. A whole one of a program that compiles is longer, and shows less.
-ENOUGH_BY_CLOCK_SECONDS = 1.0
-# Compiles per second in a recording that the program's end cut short, as a share of those in a whole one before it,
-# from which the program still does what that one shows (ratio): the longer one then holds more of it. A judgement.
-STILL_COMPILES_FROM = 0.5
-# Time without a compile from which a recording by the clock that one ended is kept all the same (s), and how many times
-# longer than another one it must have been quiet to count before it (ratio). A program may train for less than a
-# second, and then compile what it prints; what it did before it compiled its step is mostly no training.
-QUIET_ENOUGH_SECONDS, QUIET_TIMES = 0.3, 2.0
 
 
 # What a recording of steady training lasts at least where no number of steps was asked for (s), and the steps after
@@ -64,98 +45,6 @@ class Phase(Enum):
     WAITING = "waiting"
     CAPTURING = "capturing"
     DONE = "done"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How much to capture: at least `warmup` steps first, then `steps` of them. `patience` in steps.
-
-    Steady training is recorded for at least `seconds`, in `MOST_STEPS` at most. `early` allows the first recording of
-    training that is not steady.
-    """
-
-    warmup: int = 3
-    steps: int = 8
-    steady: int = STEADY_STEPS
-    patience: int = PATIENCE_STEPS
-    early: bool = True
-    seconds: float = 0.0
-
-
-@dataclass
-class Recording:
-    """One recording: whether it began before training was steady, after how many steps, and the steps it holds.
-
-    One `by_clock` was made because no step was seen; it is `restless` where the program compiled nearly all it ran.
-    `whole` tells that it was not cut short. `empty` tells that it shows no step: the program still made its data, say.
-    `dropped` tells that a compile ended it, before which nothing counts, `quiet_seconds` how long none came before one
-    ended it: it is kept, and counts where no other is nearly as long.
-    `spare` tells that it holds compiles that have ended, so that any other which shows a step counts before it.
-    `prefetched` tells that only batches made before were waited for to be used up.
-    """
-
-    early: bool
-    after: int
-    steps: int = 0
-    compiling: int = 0
-    by_clock: bool = False
-    restless: bool = False
-    prefetched: bool = False
-    seconds: float = 0.0
-    whole: bool = False
-    empty: bool = False
-    dropped: bool = False
-    quiet_seconds: float | None = None
-    spare: bool = False
-    # Why another one by the clock follows the one before, empty for the first.
-    again: str = ""
-    # What starting and ending the profiler took (s). Training waits for that.
-    profiler_seconds: float = 0.0
-    # Programs that compiled meanwhile (count), of a recording that has ended.
-    compiles: int = 0
-
-    @property
-    def wants_lines(self) -> bool:
-        """Whether it holds compiles, as far as is known: their lines explain them, and make tracing slower."""
-        return self.early and not self.prefetched and (self.restless or not self.by_clock)
-
-    @property
-    def compiles_per_second(self) -> float:
-        """How often a program compiled in it, once it has ended."""
-        return self.compiles / self.seconds if self.seconds else 0.0
-
-    @property
-    def worth(self) -> float:
-        """How long it lasts (s), as it counts beside others: one that a compile ended may be of what came before."""
-        return self.seconds if self.quiet_seconds is None else self.quiet_seconds / QUIET_TIMES
-
-    def announced(self, plan: Plan) -> str:
-        """What is said when it begins."""
-        if self.by_clock:
-            if self.again:
-                return f"recording once more: {self.again}"
-            return "no training step was seen so far: recording a few seconds of whatever runs"
-        steady = "not yet steady" if self.early else "steady"
-        more = " or more" if plan.seconds and not self.early else ""
-        return f"training is {steady} after {self.after} steps; capturing {plan.steps}{more}"
-
-    def ended(self) -> str:
-        """What is said when it has ended, with what the profiler itself took."""
-        return f"{self._result()}; starting and ending the profiler took {format_ms(self.profiler_seconds * MS_PER_S)}"
-
-    def _result(self) -> str:
-        if self.dropped:
-            return (
-                "XLA compiled a program during the recording, so it is not used; "
-                "another one follows if compiling ends"
-            )
-        if self.empty:
-            return "the recording ended before a step did"
-        if self.quiet_seconds is not None:
-            return f"XLA compiled a program after {self.quiet_seconds:.1f} s; a longer recording counts, if one follows"
-        if self.by_clock:
-            return f"recorded {self.seconds:.1f} s by the clock; the analysis looks for steps in it"
-        return f"captured {self.steps} steps"
 
 
 class Recorder(Protocol):
@@ -358,20 +247,7 @@ class Controller:
 
         One by the clock counts although no step is seen in it, any other only with a step or a part of one.
         """
-        ended = [each for each in self._ended if each.by_clock or not each.empty]
-        long = [each for each in ended if each.steps >= min(FEWEST_STEPS, self.plan.steps)]
-        if long or not ended:
-            return long[-1] if long else self._before_training
-        # Of recordings by the clock, one that was cut short soon counts less than one before it.
-        full = [each for each in ended if not each.empty] or ended
-        full = [each for each in full if not each.spare] or full
-        # Of a program that compiles nearly all it runs, the first holds the most steps: they become longer and longer.
-        whole = [each for each in full if each.whole]
-        if whole and full[-1].restless:
-            return whole[0]
-        uncut = [each for each in full if each.quiet_seconds is None]
-        enough = [each for each in uncut if each.whole or each.seconds >= ENOUGH_BY_CLOCK_SECONDS]
-        return _newest(enough) if enough else max(full, key=lambda each: each.worth)
+        return which_counts(self._ended, self.plan.steps) or self._before_training
 
     def _decide(self) -> None:
         current = self._current
@@ -458,12 +334,3 @@ class Controller:
         self.phase = Phase.WAITING
         self._ended.append(recording)
         self._recorder.stop(recording)
-
-
-def _newest(enough: list[Recording]) -> Recording:
-    """The newest recording by the clock; the whole one before it where that shows more of the same compiles."""
-    newest, whole = enough[-1], [each for each in enough if each.whole]
-    if newest.whole or not whole or not newest.compiles:
-        return newest
-    as_often = newest.compiles_per_second >= STILL_COMPILES_FROM * whole[-1].compiles_per_second
-    return whole[-1] if as_often and whole[-1].compiles > newest.compiles else newest

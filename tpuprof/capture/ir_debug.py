@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tpuprof.capture.controller import Recording
+from tpuprof.capture.recording import Recording
 
 # Steady steps before the capture where IR debugging is the user's: three with it and three without (steps).
 COMPARED_STEPS = 6

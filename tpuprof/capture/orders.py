@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tpuprof.capture.controller import Plan
+    from tpuprof.capture.recording import Plan
 
 # Holds the private folder's path. Processes that the program starts inherit it.
 VARIABLE = "TPUPROF_CAPTURE"
@@ -42,7 +42,8 @@ class Orders:
     @property
     def plan(self) -> Plan:
         """What a process of these orders records. Hosts that record together record the same steps."""
-        from tpuprof.capture.controller import LEAST_SECONDS, Plan
+        from tpuprof.capture.controller import LEAST_SECONDS
+        from tpuprof.capture.recording import Plan
 
         alone = self.members == 1
         seconds = 0.0 if self.steps_stated or not alone else LEAST_SECONDS

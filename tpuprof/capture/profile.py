@@ -11,8 +11,8 @@ from typing import ParamSpec, TypeVar
 
 from tpuprof.capture import run_writer
 from tpuprof.capture.backend import choose_backend
-from tpuprof.capture.controller import PATIENCE_STEPS, STEADY_STEPS, Plan
 from tpuprof.capture.recorder import Recorder
+from tpuprof.capture.recording import PATIENCE_STEPS, STEADY_STEPS, Plan
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.instrument.state import import_xlac, note_failure
 

@@ -16,7 +16,7 @@ from tpuprof.capture.aftermath import Aftermath
 from tpuprof.capture.backend import Backend
 from tpuprof.capture.boundaries import USER, StepBoundaries
 from tpuprof.capture.by_clock import ByClock
-from tpuprof.capture.controller import Controller, Phase, Plan, Recording
+from tpuprof.capture.controller import Controller, Phase
 from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.followed_thread import FollowedThread
 from tpuprof.capture.interim import Interim
@@ -24,6 +24,7 @@ from tpuprof.capture.ir_debug import IrDebug, notes_on_tracing
 from tpuprof.capture.open_step import OpenStep
 from tpuprof.capture.pacer import Pacer
 from tpuprof.capture.prefetched import Prefetched
+from tpuprof.capture.recording import Plan, Recording
 from tpuprof.capture.recordings import Recorded, Recordings
 from tpuprof.capture.step_source import BestSource, StepSource
 from tpuprof.capture.telemetry import Telemetry

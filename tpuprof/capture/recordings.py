@@ -10,8 +10,8 @@ from typing import Any
 
 from tpuprof.capture.backend import Backend
 from tpuprof.capture.contention import Contention
-from tpuprof.capture.controller import Recording
 from tpuprof.capture.python_tools import python_tools
+from tpuprof.capture.recording import Recording
 from tpuprof.capture.telemetry import StepRecord, Telemetry
 from tpuprof.capture.training_thread import training_thread
 from tpuprof.instrument import device_calls, host_events

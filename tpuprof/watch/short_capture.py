@@ -123,8 +123,8 @@ class ShortCaptures:
 
     def _begin(self, extension: Any) -> None:
         from tpuprof.capture.backend import choose_backend
-        from tpuprof.capture.controller import Plan
         from tpuprof.capture.recorder import Recorder
+        from tpuprof.capture.recording import Plan
         from tpuprof.instrument.state import STATE
 
         self._wanted = None
