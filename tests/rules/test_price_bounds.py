@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given as any_of
 from hypothesis import strategies as st
 
-from tests.builders import TraceBuilder
+from tests.builders import US, TraceBuilder
 from tests.rules.given import given, step
 from tests.rules.situations import reads, started
 from tpuprof import parts
 from tpuprof.decode.find import find_all
+from tpuprof.model.attribution import READY_TO_PS
 from tpuprof.model.run import build_run
 from tpuprof.render.content import saves
 from tpuprof.report.schema import Evidence, Savings
@@ -224,3 +225,19 @@ def test_reads_after_the_first_of_a_step_find_their_value_ready(tmp_path, count,
     assert signals.ready_reads_ms == pytest.approx(ready_ms, abs=0.003)
     # All but the first, of however many, begin when the device is done.
     assert signals.unwaited_reads_ms == pytest.approx(0.01 * (count - 1), abs=0.001)
+
+
+@pytest.mark.parametrize(("us", "ready_ms"), [(READY_TO_PS / US, 0.1), (READY_TO_PS / US + 1, 0.0)])
+def test_a_read_that_copies_for_long_is_no_read_of_a_ready_value(tmp_path, us, ready_ms):
+    """39 weights that are copied to the host in each step took 16 ms: "Reads from the device cost little or nothing"."""
+    trace = TraceBuilder()
+    python, device = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    for number in range(8):
+        at = 1000 * number
+        python.event("train", at, 1000, _r=1, step_num=number)
+        python.event("PjitFunction(step)", at, 50)
+        device.event("ThunkExecutor::Execute (wait for completion)", at + 60, 540)
+        python.event("tpuprof.host_read", at + 700, us, call="cpu")
+    signals = given(steps=[step(1.0) for _ in range(8)])
+    signals.__dict__["_run"] = build_run(find_all(trace.write(tmp_path / "host.xplane.pb")))
+    assert signals.unwaited_reads_ms == pytest.approx(ready_ms)

@@ -30,8 +30,8 @@ QUIET_ENOUGH_SECONDS, QUIET_TIMES = 0.3, 2.0
 class Plan:
     """How much to capture: at least `warmup` steps first, then `steps` of them. `patience` in steps.
 
-    Steady training is recorded for at least `seconds`, in `controller.MOST_STEPS` at most. `early` allows the first recording of
-    training that is not steady.
+    Steady training is recorded for at least `seconds`, in `controller.MOST_STEPS` at most. `early` allows the first
+    recording of training that is not steady.
     """
 
     warmup: int = 3
