@@ -17,6 +17,7 @@ from tpuprof.render.content import saves
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Price, Rule, failed
 from tpuprof.rules.docstring import Page
+from tpuprof.rules.host.device_to_host_sync.rule import ARE_READY, HAS_WORK
 from tpuprof.rules.pricing import INCONSISTENT_FROM, LEAST_MS, bounded
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
@@ -205,11 +206,17 @@ def test_reads_that_wait_for_nothing_make_no_turns(unwaited, status):
     outcome = outcome_of(find_rule("device-to-host-sync"), given(**facts))
     assert outcome.status == status
     assert outcome.share == pytest.approx(max(50.0 - unwaited, 0.0) / 100 if status == "failed" else 0.0)
+    # "The device has work meanwhile" was said of a device that had nothing to do in these reads.
+    assert outcome.reason == (ARE_READY if status == "passed" else "")
 
 
-@pytest.mark.parametrize(("count", "ready_ms"), [(1, 0.0), (4, 0.0), (5, 0.08), (6, 0.1)])
-def test_reads_after_the_first_of_a_step_find_their_value_ready(tmp_path, count, ready_ms):
-    """Each step waits 500 us in its first read; the others follow every 20 us."""
+def test_reads_beside_which_the_device_works_are_said_so():
+    outcome = outcome_of(find_rule("device-to-host-sync"), given(**reads(1.0, 0.09, 50.0)))
+    assert (outcome.status, outcome.reason) == ("passed", HAS_WORK)
+
+
+def of_reads(tmp_path, reads, call):
+    """Signals of steps of 1 ms whose program ends after 600 us, and that read so: (begin, duration) in us."""
     trace = TraceBuilder()
     python, device = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
     for number in range(8):
@@ -217,11 +224,18 @@ def test_reads_after_the_first_of_a_step_find_their_value_ready(tmp_path, count,
         python.event("train", at, 1000, _r=1, step_num=number)
         python.event("PjitFunction(step)", at, 50)
         device.event("ThunkExecutor::Execute (wait for completion)", at + 60, 540)
-        for each in range(count):
-            begin = at + 100 + (500 + 20 * (each - 1) if each else 0)
-            python.event("tpuprof.host_read", begin, 490 if not each else 10, call="__float__")
+        for begin, duration in reads:
+            python.event("tpuprof.host_read", at + begin, duration, call=call)
     signals = given(steps=[step(1.0) for _ in range(8)])
     signals.__dict__["_run"] = build_run(find_all(trace.write(tmp_path / "host.xplane.pb")))
+    return signals
+
+
+@pytest.mark.parametrize(("count", "ready_ms"), [(1, 0.0), (4, 0.0), (5, 0.08), (6, 0.1)])
+def test_reads_after_the_first_of_a_step_find_their_value_ready(tmp_path, count, ready_ms):
+    """Each step waits 500 us in its first read; the others follow every 20 us."""
+    reads = [(100, 490), *((600 + 20 * each, 10) for each in range(count - 1))]
+    signals = of_reads(tmp_path, reads, "__float__")
     assert signals.ready_reads_ms == pytest.approx(ready_ms, abs=0.003)
     # All but the first, of however many, begin when the device is done.
     assert signals.unwaited_reads_ms == pytest.approx(0.01 * (count - 1), abs=0.001)
@@ -230,14 +244,4 @@ def test_reads_after_the_first_of_a_step_find_their_value_ready(tmp_path, count,
 @pytest.mark.parametrize(("us", "ready_ms"), [(READY_TO_PS / US, 0.1), (READY_TO_PS / US + 1, 0.0)])
 def test_a_read_that_copies_for_long_is_no_read_of_a_ready_value(tmp_path, us, ready_ms):
     """39 weights that are copied to the host in each step took 16 ms: "Reads from the device cost little or nothing"."""
-    trace = TraceBuilder()
-    python, device = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
-    for number in range(8):
-        at = 1000 * number
-        python.event("train", at, 1000, _r=1, step_num=number)
-        python.event("PjitFunction(step)", at, 50)
-        device.event("ThunkExecutor::Execute (wait for completion)", at + 60, 540)
-        python.event("tpuprof.host_read", at + 700, us, call="cpu")
-    signals = given(steps=[step(1.0) for _ in range(8)])
-    signals.__dict__["_run"] = build_run(find_all(trace.write(tmp_path / "host.xplane.pb")))
-    assert signals.unwaited_reads_ms == pytest.approx(ready_ms)
+    assert of_reads(tmp_path, [(700, us)], "cpu").unwaited_reads_ms == pytest.approx(ready_ms)

@@ -74,7 +74,12 @@ class StepRecord:
     @property
     def graphs(self) -> int:
         """Graphs that were handed over in it, compiled again or not."""
-        return self.counters.get("CachedCompile", 0) + self.counters.get("UncachedCompile", 0)
+        return self.counters.get("CachedCompile", 0) + self.new_graphs
+
+    @property
+    def new_graphs(self) -> int:
+        """Of these, graphs that were not compiled before; of TorchTPU programs that it asked for."""
+        return self.counters.get("UncachedCompile", 0)
 
     @property
     def is_step(self) -> bool:

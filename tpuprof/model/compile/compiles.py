@@ -123,7 +123,7 @@ def _noted_compile(steps: Steps, records: Sequence[StepRecord], row: int) -> boo
     numbers = set(steps.number.tolist())
     known = row + 1 < len(steps) and any(each.step in numbers for each in captured)
     return any(
-        each.compiles or each.counters.get("UncachedCompile", 0)
+        each.compiles or each.new_graphs
         for each in captured
         if not known or each.step < int(steps.number[row + 1])
     )

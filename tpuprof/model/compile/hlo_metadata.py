@@ -15,14 +15,13 @@ from tpuprof.decode.columns import StatKind, Trace
 from tpuprof.decode.hlo_proto import frame_ids
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.device.op_kind import CUSTOM_CALL, collective_kind
+from tpuprof.model.steps.training_calls import function_of_program
 from tpuprof.model.timeline import METADATA_PLANE
 from tpuprof.records import record
 
 if TYPE_CHECKING:
     from tpuprof.decode import hlo_pb2
 
-# What JAX puts before a function's name in that of its program.
-_OF_FUNCTION = ("jit_", "pmap_")
 # torch_xla numbers each entry into a scope: `attention.3` is the third time the scope `attention` was entered.
 _ENTRY_NUMBER = re.compile(r"\.\d+$")
 _WRAPPERS = re.compile(
@@ -146,24 +145,22 @@ def _callers(module: hlo_pb2.HloModuleProto) -> set[int]:
     JAX gives ops in `shard_map`, and all that a gradient transposes there, that line for their own: it is not where
     they are.
     """
-    frames, name = module.stack_frame_index, _text(module.name)
-    name = next((name.removeprefix(each) for each in _OF_FUNCTION if name.startswith(each)), "")
+    frames, program = module.stack_frame_index, _text(module.name)
+    function = function_of_program(program)
+    if function == program:
+        return set()
+    names = {at for at, name in enumerate(frames.function_names, 1) if _last_part(name) == function}
+    places = {at for at, place in enumerate(frames.file_locations, 1) if place.function_name_id in names}
     found: set[int] = set()
-    for each in range(1, len(frames.stack_frames) + 1) if name else ():
-        stack = frame_ids(frames, each)
-        inside = next((at for at, one in enumerate(stack) if _function(frames, one) == name), None)
-        found.update(stack[inside + 1 :] if inside is not None else ())
+    for number, frame in enumerate(frames.stack_frames, 1):
+        if frame.file_location_id in places:
+            found.update(frame_ids(frames, number)[1:])
     return found
 
 
-def _function(frames: hlo_pb2.StackFrameIndexProto, frame: int) -> str:
-    """The name of a frame's function, without the classes and functions that it is in."""
-    place = frames.stack_frames[frame - 1].file_location_id
-    number = (
-        frames.file_locations[place - 1].function_name_id if 0 < place <= len(frames.file_locations) else 0
-    )
-    known = 0 < number <= len(frames.function_names)
-    return _text(frames.function_names[number - 1]).rpartition(".")[2] if known else ""
+def _last_part(name: bytes) -> str:
+    """A function's name without the classes and functions that it is in."""
+    return _text(name).rpartition(".")[2]
 
 
 def _text(value: bytes) -> str:

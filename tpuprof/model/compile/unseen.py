@@ -8,12 +8,10 @@ from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.units import counted
 
-ASKED = "UncachedCompile"
-
 
 def unseen_compiles(compiles: Sequence[Compile], records: Sequence[StepRecord]) -> list[str]:
     """A warning where the trace has fewer compiles than the captured steps asked for: the host runs ahead of them."""
-    asked = sum(record.counters.get(ASKED, 0) for record in records if record.captured)
+    asked = sum(record.new_graphs for record in records if record.captured)
     seen = len(compiles)
     if seen >= asked:
         return []

@@ -119,6 +119,9 @@ from tpuprof.units import PS_PER_MS, counted, format_ms, format_share
 DEVICE_MOSTLY_BUSY_FROM = 0.7
 # Share of what all reads block from which one's kind has its advice (share): a fifth, as in host-blocked.
 ADVISED_FROM_SHARE = 0.2
+# Why reads cost little: the device works beside them, or they take time and wait for nothing.
+HAS_WORK = "values are read, but the device has work meanwhile"
+ARE_READY = "values are read when they are ready: that is the host's own work, and no wait"
 # Calls whose value decides what the program does next, and those that hand an array over, for NumPy or for a log.
 _BRANCHES = frozenset({"__bool__"})
 _ARRAYS = frozenset({"cpu", "numpy", "tolist", "device_get", "__array__"})
@@ -181,10 +184,15 @@ def check(signals: Signals) -> Outcome:
 
 def _cases(signals: Signals) -> frozenset[str]:
     """What the values are read for, as far as the calls show: each has advice of its own."""
-    enough = ADVISED_FROM_SHARE * sum(row.blocked_ms_per_step for row in signals.host_reads)
+    enough = ADVISED_FROM_SHARE * _blocked(signals)
     calls = {row.call for row in signals.host_reads if row.blocked_ms_per_step >= enough}
     cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
     return frozenset(cases | ({"value"} if calls - _BRANCHES or not cases else set()))
+
+
+def _blocked(signals: Signals) -> float:
+    """What all reads block of a step (ms)."""
+    return sum(row.blocked_ms_per_step for row in signals.host_reads)
 
 
 def _turns(signals: Signals) -> Outcome:
@@ -206,9 +214,7 @@ def _turns(signals: Signals) -> Outcome:
     idle = max(1 - signals.busy_share - compiling, 0.0)
     # A read that waits for nothing is the host's own work, which host and device do not do in turns.
     unwaited = signals.unwaited_reads_ms
-    blocked = (
-        max(sum(row.blocked_ms_per_step for row in signals.host_reads) - unwaited, 0.0) / signals.step_ms
-    )
+    blocked = max(_blocked(signals) - unwaited, 0.0) / signals.step_ms
     if unwaited:
         evidence.append(Evidence("reads during which the device has nothing to do", unwaited, "ms per step"))
     # What the turns cost is at most the shorter of the two: the host's work the device waits for, the wait itself.
@@ -220,7 +226,8 @@ def _turns(signals: Signals) -> Outcome:
         share = min(idle, blocked + runtime / signals.step_ms)
         evidence.append(Evidence("waits for the device inside the runtime", runtime, "ms per step"))
     if share < FAILS_FROM_SHARE:
-        return passed(evidence, reason="values are read, but the device has work meanwhile")
+        taken = min(idle, blocked + unwaited / signals.step_ms)
+        return passed(evidence, reason=HAS_WORK if taken < FAILS_FROM_SHARE else ARE_READY)
     first = signals.python_reads[0] if signals.python_reads else None
     others = _other_lines(signals)
     title, at_stake = _turns_title(signals, others), f", up to {format_share(share)} of each step"
@@ -253,10 +260,10 @@ def _turns_title(signals: Signals, others: int) -> str:
     if first and first.source:
         inside = library_place(signals.stacks_if_sampled, part.HOST_SYNC, first.source)
         read = f"{_spoken(first.call)} at {first.source}{f' (in {inside})' if inside else ''}"
-    if others:
-        does = "hold training up" if signals.idles_in_reads else "make host and device take turns"
-        return f"{read} and reads at {counted(others, 'other line')} {does}"
-    return f"{read} {'holds training up' if signals.idles_in_reads else 'makes host and device take turns'}"
+    hold, make = ("holds", "makes") if not others else ("hold", "make")
+    more = f" and reads at {counted(others, 'other line')}" if others else ""
+    does = f"{hold} training up" if signals.idles_in_reads else f"{make} host and device take turns"
+    return f"{read}{more} {does}"
 
 
 def _other_lines(signals: Signals) -> int:
@@ -333,7 +340,7 @@ def _again(signals: Signals) -> Outcome | None:
 
 def _own_graphs(signals: Signals) -> Outcome | None:
     """Where the host makes graphs for reads, and a device that works little does not explain what they block."""
-    blocked = sum(row.blocked_ms_per_step for row in signals.host_reads)
+    blocked = _blocked(signals)
     made = signals.graphs_for_reads_ms
     if made < FAILS_FROM_SHARE * signals.step_ms or not signals.sees_device or not signals.python_reads:
         return None
@@ -364,7 +371,7 @@ def _limits(signals: Signals, twice: float) -> tuple[float, float]:
     The host goes on earlier by what they block; at the worst it then waits for all that is left of the device's work.
     """
     step_ms, busy = signals.step_ms, signals.step_ms * signals.busy_share
-    blocked = sum(row.blocked_ms_per_step for row in signals.host_reads)
+    blocked = _blocked(signals)
     beside = BESIDE_READS if signals.device_type == "CPU" else 1.0
     most = max(min(step_ms - busy + twice, beside * max(blocked, _in_calls(signals))), twice)
     return max(min(blocked + twice - busy, most), twice), most
@@ -386,7 +393,7 @@ def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
     A read that waits for a compile would wait without the read too: that time is the compile's.
     """
     waited = signals.steps.mean_parts().get(part.HOST_SYNC, 0.0)
-    blocked = min(sum(row.blocked_ms_per_step for row in signals.host_reads), waited) / signals.step_ms
+    blocked = min(_blocked(signals), waited) / signals.step_ms
     if blocked < FAILS_FROM_SHARE:
         return passed(evidence)
     # What is read waits for is done without it too, and takes as long: that much of the step is left.

@@ -173,8 +173,10 @@ def _traced(signals: Signals) -> Outcome:
     rows = [row for row in stacks if row.part == part.TRACING and in_update(row.frames, closures)]
     samples = sum(row.samples for row in rows)
     exposed = sum(row.exposed_ms_per_step for row in rows)
-    lines = lines_of([row for row in map(_at_its_call, rows) if row.source], part.TRACING)
-    own = lines_of([row for row in rows if row.source != _at_its_call(row).source], part.TRACING)
+    called = [_at_its_call(row) for row in rows]
+    lines = lines_of([row for row in called if row.source], part.TRACING)
+    inner = [row for row, at in zip(rows, called, strict=True) if row.source != at.source]
+    own = lines_of(inner, part.TRACING)
     evidence = [
         Evidence("device idle while optimizer calls are traced", exposed, "ms per step"),
         Evidence(
