@@ -64,6 +64,7 @@ def test_the_title_says_what_compiles_took_and_how_many_steps_compiled_later(lat
     found = check_kinds(half_compile(later), ("shape",))
     assert (found.title, found.confidence) == (title, "high")
     assert found.share == pytest.approx(0.9 * min(later / 200 / 0.5, 1.0))
+    assert found.price.of_step == pytest.approx(0.1 + found.share)
 
 
 @pytest.mark.parametrize(("later", "confidence"), [(3, "medium"), (4, "high")])

@@ -169,7 +169,7 @@ def test_a_replay_that_gains_little_does_not_decide_alone(ceiling, status):
         def savings(self, price):
             return Savings(1.0, 1.0, "counterfactual"), ""
 
-        def of_captured_steps(self, savings):
+        def of_captured_steps(self, savings, of_step):
             return savings
 
     class Places:

@@ -43,6 +43,13 @@ def test_a_price_of_steps_that_recording_stretches(saved, after_ms, steps, said)
     assert not doubted(found)
 
 
+def test_a_price_by_the_later_rate_is_a_share_of_a_step_at_that_rate():
+    """Three of four later steps compiled: 104 of 146 ms were said to be saved, and the cure left 4 ms."""
+    found = pricing(250.0).of_captured_steps(Savings(360.0, 360.0, "counterfactual"), 0.8)
+    assert found.high == pytest.approx(250.0 * 360.0 / (0.8 * CAPTURED_MS))
+    assert found.step_low_ms == pytest.approx(250.0 - found.high)
+
+
 def test_what_a_start_saves_is_no_part_of_a_step():
     saved = Savings(460.0, 460.0, "bound", per="start")
     assert pricing(250.0).of_captured_steps(saved) == saved

@@ -48,8 +48,9 @@ class Price:
     is worth naming, the two disagree, and the price is the range between them. `sure` is what other evidence leaves
     sure of what is gained at least (share of step time), 1 where it takes nothing away. `hidden` is time of the same
     cause behind device work (share of step time): where the device idles later for other work of the host, that begins
-    earlier without it, so a replay may save as much more than the finding's share. `note` says what the price leaves
-    out.
+    earlier without it, so a replay may save as much more than the finding's share. `of_step` is how long a step takes
+    to which the price belongs, over a captured one (ratio): less than 1 where what is priced is rarer outside of the
+    capture. `note` says what the price leaves out.
     """
 
     least: Change | None = None
@@ -59,6 +60,7 @@ class Price:
     ceiling: float | None = None
     sure: float = 1.0
     hidden: float = 0.0
+    of_step: float = 1.0
     note: str = ""
 
 
@@ -210,6 +212,7 @@ def counterfactual(
     ops: dict[tuple[str, str], float] | None = None,
     ceiling: float | None = None,
     sure: float = 1.0,
+    of_step: float = 1.0,
 ) -> Price:
     """A price by replay: with the cause gone (`most`), and with as little gained as may be (`least`)."""
-    return Price(least or most, most, ops=ops or {}, ceiling=ceiling, sure=sure)
+    return Price(least or most, most, ops=ops or {}, ceiling=ceiling, sure=sure, of_step=of_step)

@@ -183,12 +183,13 @@ class Pricing:
         found = unrecorded_ps(host.steps.wall_ps, host.after_steps) if host is not None else None
         return ps_to_ms(found) if found is not None else None
 
-    def of_captured_steps(self, savings: Savings) -> Savings:
+    def of_captured_steps(self, savings: Savings, of_step: float = 1.0) -> Savings:
         """The savings; as the same share of a shorter step where they are more than one takes outside of the capture.
 
-        The step that is left is then such a one, too.
+        The step that is left is then such a one, too. `of_step` is `Price.of_step`: steps outside of the capture hold
+        what is priced as rarely as the price says already.
         """
-        takes, step_ms = self.unrecorded_ms, self.step_ms
+        takes, step_ms = self.unrecorded_ms, (self.step_ms or 0.0) * of_step
         if takes is None or not step_ms or savings.per != "step" or savings.high <= takes:
             return savings
         share = takes / step_ms

@@ -223,7 +223,8 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
                 f"a replay without it gains only {gain} per step: {HELD_UP_ELSEWHERE}",
                 None,
             )
-    savings = _with_step(savings, pricing.step_ms)
+    of_step = outcome.price.of_step if outcome.price is not None else 1.0
+    savings = _with_step(savings, pricing.step_ms, of_step)
     page = rule.page
     return Finding(
         rule=rule.id,
@@ -234,7 +235,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
         ),
         why=page.why,
         severity=_severity(outcome, savings, pricing),
-        savings=savings and pricing.of_captured_steps(savings),
+        savings=savings and pricing.of_captured_steps(savings, of_step),
         confidence=outcome.confidence,
         evidence=places.of(outcome, rule.category),
         fix=_fix(rule, framework, outcome.cases) if outcome.status == FAILED else None,
@@ -255,11 +256,11 @@ def _fix(rule: Rule, framework: str, cases: frozenset[str]) -> Fix:
     return Fix(remedy.text_for(cases), remedy.before, remedy.after, rule.doc)
 
 
-def _with_step(savings: Savings | None, step_ms: float | None) -> Savings | None:
-    """The savings with the mean step they would leave."""
+def _with_step(savings: Savings | None, step_ms: float | None, of_step: float) -> Savings | None:
+    """The savings with the mean step they would leave, of the step that they belong to."""
     if savings is None or step_ms is None or savings.per == "start":
         return savings
-    left = [max(step_ms - each, 0.0) for each in (savings.high, savings.low)]
+    left = [max(step_ms * of_step - each, 0.0) for each in (savings.high, savings.low)]
     return replace(savings, step_low_ms=left[0], step_high_ms=left[1])
 
 

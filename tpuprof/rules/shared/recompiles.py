@@ -96,7 +96,9 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         min(share + most * _hidden(signals), 1.0),
         evidence,
         title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, sure=least == most),
-        price=counterfactual(_without(signals, most, first), _without(signals, least, first)),
+        price=counterfactual(
+            _without(signals, most, first), _without(signals, least, first), of_step=1.0 - seen + share
+        ),
         confidence="low" if least != most else "high" if known and _rate_is_known(signals) else "medium",
         cases=_cases(signals, [row for row in chosen if row.cause.kind not in _UNTOLD]),
     )
