@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.builders import US, TraceBuilder
-from tpuprof.analysis.sections.verdict import _how_often
+from tpuprof.analysis.sections.verdict import _how_often, _named_read
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
@@ -21,6 +21,7 @@ from tpuprof.model.verdict_words import (
     READS_IN_STEPS_SHARE,
 )
 from tpuprof.report.schema import HostReadRow
+from tpuprof.report.sections import HostStackRow
 
 
 def load(parts, *, wall=100.0, host_work=0.0, reads=0.0, waited=0.0):
@@ -641,3 +642,20 @@ def test_what_the_host_makes_for_reads_is_counted(analyze, cut):
 def test_how_often_a_line_reads_is_said_of_several_values(reads, steps, said):
     run = SimpleNamespace(hosts=[SimpleNamespace(steps=range(steps))])
     assert _how_often(run, HostReadRow("item", "train.py:5", reads, 1.0)) == said
+
+
+@pytest.mark.parametrize(
+    ("innermost", "said"),
+    [
+        ("__init__ (/v/site-packages/torch/distributions/distribution.py:76)", " (in torch/distributions/distribution.py:76)"),
+        ("forward (train.py:5)", ""),
+    ],
+)  # fmt: skip
+def test_a_read_that_a_library_makes_is_named_with_its_place_there(monkeypatch, innermost, said):
+    """A program without a condition of its own was told of "a tensor as a condition", and of nothing that makes it."""
+    read = HostReadRow("__bool__", "train.py:5", 10, 1.0)
+    monkeypatch.setattr("tpuprof.analysis.sections.verdict.host_read_rows", lambda _: [read])
+    run = SimpleNamespace(hosts=[SimpleNamespace(steps=range(10))])
+    frames = ["forward (train.py:5)", innermost]
+    stacks = [HostStackRow("device_to_host_sync", frames, "f()", "train.py:5", "f()", 0.5, 0.5)]
+    assert _named_read(run, stacks) == f" It is a tensor as a condition at train.py:5{said}."

@@ -152,6 +152,15 @@ def test_a_transfer_of_which_nothing_was_seen_by_itself_is_unknown_and_not_0(exp
         # The framework's own frames are not where the read is.
         (["train (/u/t.py:3)", "item (/v/site-packages/torch/_tensor.py:9)"], ""),
         (["train (/u/t.py:3)"], ""),
+        # The checks that PyTorch itself makes are.
+        (
+            ["__init__ (/v/site-packages/torch/distributions/normal.py:66)", "__init__ (/v/site-packages/torch/distributions/distribution.py:76)"],
+            "torch/distributions/distribution.py:76",
+        ),
+        (["clip_grad_norm_ (/v/site-packages/torch/nn/utils/clip_grad.py:84)", "_wrapped_call_impl (/v/site-packages/torch/nn/modules/module.py:1775)"], "torch/nn/utils/clip_grad.py:84"),
+        (["clip_grad_norm_ (/v/site-packages/torch_xla/_patched_functions.py:51)"], "torch_xla/_patched_functions.py:51"),
+        (["sync (/v/site-packages/torch_xla/torch_xla.py:80)"], ""),
+        (["read (/opt/lab/common/metrics.py:8)"], "common/metrics.py:8"),
     ],
 )  # fmt: skip
 def test_the_place_in_a_library_that_a_line_of_the_program_leads_to(frames, place):

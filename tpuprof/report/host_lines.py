@@ -34,7 +34,13 @@ CALL_FROM_SHARE = 0.75
 # Lines named of a function (lines).
 LINES_SHOWN = 3
 _TRAINS = (TRACING, DISPATCH, COMPILE)
-_FRAMEWORK = re.compile(r"/(?:torch|torch_xla|torch_tpu|jax|jaxlib)/")
+# Frames through which any op of a framework goes: they are not where a value is asked for, as the checks of
+# `torch.distributions` or `clip_grad_norm_` are.
+_ANY_OP = re.compile(
+    r"/torch_xla/(?!_patched_functions|amp/)|/(?:torch_tpu|jax|jaxlib)/|/torch/(?:_|utils/_|overrides\.py|nn/modules/module\.py"
+    r"|autograd/(?:function|graph|grad_mode)\.py|functional\.py)"
+)
+_INSTALLED = re.compile(r".*/(?:site|dist)-packages/")
 _Place = TypeVar("_Place", str, tuple[str, str])
 
 
@@ -97,18 +103,22 @@ def at_line(call: str, source: str) -> str:
 
 
 def library_place(stacks: list[HostStackRow], part: str, source: str) -> str:
-    """Where below a line of the program most of its time of a part is, if a library has that place: folder, file, line.
+    """Where below a line of the program most of its time of a part is, if a library has that place: path and line.
 
-    Frames of the framework itself do not count. Empty where the line of the program is the place, or nothing was seen.
+    Frames that any op of a framework goes through do not count. The path is the one in the folder of installed
+    packages. Empty where the line of the program is the place, or nothing was seen.
     """
     places: dict[str, float] = {}
     for row in stacks:
         if row.part == part and row.source == source:
-            frames = [frame for frame in row.frames if not _FRAMEWORK.search(frame)]
+            frames = [frame for frame in row.frames if not _ANY_OP.search(frame)]
             place = frames[-1].rpartition(" (")[2].removesuffix(")") if frames else source
             places[place] = places.get(place, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
     most = max(places, key=lambda place: places[place], default=source)
-    return "" if most == source else "/".join(most.split("/")[-2:])
+    if most == source:
+        return ""
+    found = _INSTALLED.match(most)
+    return most[found.end() :] if found else "/".join(most.split("/")[-2:])
 
 
 def running(call: str) -> str:

@@ -37,6 +37,7 @@ from tpuprof.model.verdict_sentence import A_WAIT, CAPTURE, KEEPS_UP, MEAN, ONE_
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.records import record
+from tpuprof.report.host_lines import library_place
 from tpuprof.report.labels import fallback_text
 from tpuprof.report.late_chip import by_host, last_to_collectives, late_by_turns
 from tpuprof.report.late_host import waited_by_turns
@@ -199,12 +200,7 @@ def _by_turns(run: Run) -> str:
 def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     """What the verdict adds on the cause that it names: its line, its op; empty where nothing is known."""
     if bound.word == "sync":
-        read = _read_often(run)
-        return (
-            f" It is {spoken_read(read.call)} at {read.source}{_how_often(run, read)}."
-            if read and read.source
-            else ""
-        )
+        return _named_read(run, rows.host_stacks)
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
     if bound.turns or bound.ahead:
@@ -221,6 +217,16 @@ def _read_often(run: Run) -> HostReadRow | None:
     """The read of most steps that blocks longest. One that happens once, at the end say, waits longest of all."""
     often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
     return next((each for each in host_read_rows(run.hosts) if each.occurrences >= often), None)
+
+
+def _named_read(run: Run, stacks: list[HostStackRow]) -> str:
+    """The read that the verdict is about, its line, and where in a library it is; empty where no line is known."""
+    read = _read_often(run)
+    if read is None or not read.source:
+        return ""
+    inside = library_place(stacks, part.HOST_SYNC, read.source)
+    within = f" (in {inside})" if inside else ""
+    return f" It is {spoken_read(read.call)} at {read.source}{within}{_how_often(run, read)}."
 
 
 def _how_often(run: Run, read: HostReadRow) -> str:
