@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.analysis.run_warnings import run_warnings
-from tpuprof.analysis.sections.compiles import compile_history, compile_rows
+from tpuprof.analysis.sections.compiles import compile_history, compile_rows, steps_until_quiet
 from tpuprof.analysis.sections.compute import left_out, listed_ops
 from tpuprof.analysis.sections.device import device_sections
 from tpuprof.analysis.sections.doubtful_cost import weakened
@@ -105,7 +105,8 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     report = replace(
         report, verdict=verdict, findings=findings, ops=device["ops"][:listed], ops_left_out=rest
     )
-    return replace(report, measure_next=measure_next(report, usual.bound, times))
+    quiet = steps_until_quiet(run.hosts)
+    return replace(report, measure_next=measure_next(report, usual.bound, times, quiet))
 
 
 def _refuse_empty(run: Run) -> None:

@@ -72,10 +72,10 @@ UNENDED_READ = (
     "on. XLA may compile the graph that the value needs, or the device computes it: a trace shows neither before it "
     "ends. Mark steps with tpuprof.step: whole steps are then recorded, however long they take."
 )
-# What is added where programs compiled in the captured steps and soon after them, and then no more.
+# What is added where programs compiled in the captured steps, maybe soon after them, and then no more.
 COMPILES_ENDED = (
-    " These are among the first steps of training, and not what the others do: of {steps} after them {compiling} "
-    "compiled, and then none. Capture later steps (`--warmup`)."
+    " These are among the first steps of training, and not what the others do: {later}. Capture later steps "
+    "(`--warmup`)."
 )
 # Share of exposed communication from which the verdict says that it is a wait for who comes late: a quarter, as of what
 # dispatch is made of.
@@ -342,12 +342,10 @@ def _if_no_compile_returns(
     """
     if bound.word != "compile":
         return ""
-    ended = [
-        each.after for each in hosts if each.after is not None and each.after.ended_compiling(len(each.steps))
-    ]
-    if ended and history.returns == Returns.NEVER.value:
-        found = max(ended, key=lambda each: each.steps)
-        return COMPILES_ENDED.format(compiling=found.compiling_steps, steps=counted(found.steps, "step"))
+    if history.returns == Returns.NEVER.value and history.steps_after:
+        steps, compiling = counted(history.steps_after, "step"), history.compiling_after
+        none, some = f"none of {steps} after them compiled", f"of {steps} after them {compiling} compiled"
+        return COMPILES_ENDED.format(later=f"{some}, and then none" if compiling else none)
     if history.returns != Returns.UNKNOWN.value:
         return ""
     unknown = " It is unknown whether compiles come again."
