@@ -35,6 +35,7 @@ _LINES = "tpuprof capture{into} --source-lines -- {program}"
 _PREFLIGHT = "tpuprof preflight {script} --tpu {slice}"
 _HOSTS = "tpuprof capture -o RUN --addr HOST1:PORT,HOST2:PORT"
 _PROVE = "tpuprof prove {rule} --before {before} --after COMMAND_WITH_THE_FIX{out}"
+_PROVE_READS = _PROVE.replace("{rule}", "device-to-host-sync")
 NOTHING_ON_A_GPU = "Nothing decides this on a GPU."
 # What is said where the captured steps are the first ones of training.
 LATER_STEPS = "The later capture has steps after the last one that compiled."
@@ -262,22 +263,19 @@ _Unknown = tuple[str, list[str], Remedy | None]
 
 def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_Unknown]:
     decides = [VERDICT]
+    if bound.waits:
+        reason = "Whether steps take as long without the reads of values is unknown."
+        yield (
+            reason,
+            decides,
+            Remedy((), _PROVE_READS, "`tpuprof prove` compares steps with and without the reads."),
+        )
     if load.wall and not load.seen and report.environment.get("device_type") is None:
         reason = "The trace has no device plane, so whether the device works while the host does is unknown."
         yield reason, decides, remedy_of("no device activity")
-    elif bound.word == "undecided" and load.behind is not None:
-        yield _sentence(DEVICE_IS_BEHIND), decides, remedy_of(DEVICE_IS_BEHIND)
-    elif bound.word == "undecided" and bound.turns:
-        reason = (
-            "Host and device take turns and need about as long: which one holds the step back is undecided."
-        )
-        yield reason, decides, Remedy((), _MANY, "Run the capture on a machine that does nothing else.")
-    elif bound.word == "undecided" and bound.ahead:
-        reason = "The device, or the thread that hands programs to it, is behind the host: which of them is unknown."
-        yield reason, decides, remedy_of("no device activity")
     elif bound.word == "undecided":
-        reason = "Nothing in the trace distinguishes tracing from other Python."
-        yield reason, decides, remedy_of("neither events nor samples")
+        reason, remedy = _of_undecided(bound, load)
+        yield reason, decides, remedy
     elif bound.word == "unknown" and not bound.name and load.seen and load.wall:
         advice = 'Put `with tpuprof.annotate("name"):` around what the loop does between steps first.'
         yield (
@@ -297,6 +295,21 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
             decides,
             Remedy((), _MANY, "The longer capture has more steps."),
         )
+
+
+def _of_undecided(bound: Bound, load: StepTimes) -> tuple[str, Remedy | None]:
+    if load.behind is not None:
+        return _sentence(DEVICE_IS_BEHIND), remedy_of(DEVICE_IS_BEHIND)
+    if bound.turns:
+        reason = (
+            "Host and device take turns and need about as long: which one holds the step back is undecided."
+        )
+        return reason, Remedy((), _MANY, "Run the capture on a machine that does nothing else.")
+    if bound.ahead:
+        reason = "The device, or the thread that hands programs to it, is behind the host: which of them is unknown."
+        return reason, remedy_of("no device activity")
+    reason = "Nothing in the trace distinguishes tracing from other Python."
+    return reason, remedy_of("neither events nor samples")
 
 
 def _of_figures(report: Report) -> Iterator[_Unknown]:

@@ -167,7 +167,7 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
     detail = _detail(run, bound, times, rows)
     # The one step that waits for all of it is no step that costs more.
-    few = _in_few(run.hosts, bound, times) if not bound.ahead else ""
+    few = _in_few(run.hosts, bound, times) if not (bound.ahead or bound.waits) else ""
     uneven = "" if few else _uneven(run, bound, times)
     text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail) + uneven
     text = with_sparse(with_event(text, times, run), times, run)
@@ -178,7 +178,7 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
             text = compiles + ("" if times.seen else UNSEEN) + detail
     if run.predicted:
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
-    if bound.word == "sync" and _waits_alone(run):
+    if (bound.word == "sync" or bound.waits) and _waits_alone(run):
         for read, wait in A_WAIT.items():
             text = text.replace(read, wait)
     if any(host.blind for host in run.hosts):
@@ -198,10 +198,11 @@ def _by_turns(run: Run) -> str:
 
 def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     """What the verdict adds on the cause that it names: its line, its op; empty where nothing is known."""
-    if bound.word == "sync":
+    if bound.word == "sync" or bound.waits:
         read = _read_often(run)
+        it = "The longest read is" if bound.waits else "It is"
         return (
-            f" It is {spoken_read(read.call)} at {read.source}{_how_often(run, read)}."
+            f" {it} {spoken_read(read.call)} at {read.source}{_how_often(run, read)}."
             if read and read.source
             else ""
         )
