@@ -10,6 +10,7 @@ from tpuprof.capture.controller import (
     MOST_SECONDS_FOR_BURSTS,
     MOST_STEPS,
     PATIENCE_SECONDS,
+    UNSETTLED_SECONDS,
     Controller,
     Phase,
 )
@@ -317,6 +318,24 @@ def test_compiles_that_end_in_every_other_step_are_endless_where_one_is_always_u
     for _ in range(ENDLESS_STEPS):
         tape.controller.step_ended(1)
         tape.controller.step_ended(0, settled=settled)
+    assert ("done" in tape.events) is done
+
+
+def test_steps_during_one_compile_do_not_use_up_patience():
+    """Steps of 4 ms: a hundred of them are over before the compile threads have rested for half a second."""
+    tape = Tape(warmup=1, steps=2, steady=2).steps(*[1] * 12)
+    for _ in range(500):
+        tape.controller.step_ended(0, settled=False)
+    assert tape.events == ["early", "stop"]
+    assert tape.steps(0, 0).events == ["early", "stop", "start"]
+
+
+@pytest.mark.parametrize(("seconds", "done"), [(UNSETTLED_SECONDS - 0.1, False), (UNSETTLED_SECONDS, True)])
+def test_one_compile_after_another_ends_patience_once_none_has_rested_for_some_seconds(seconds, done):
+    tape = Tape(warmup=1, steps=2, steady=2, patience=100)
+    for step in range(120):
+        tape.now = seconds * step / 119
+        tape.controller.step_ended(int(step % 10 == 9), settled=False)
     assert ("done" in tape.events) is done
 
 

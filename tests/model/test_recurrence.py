@@ -276,6 +276,33 @@ def test_the_verdict_says_where_only_the_first_steps_of_training_compile(tmp_pat
     assert report.compile_history.returns == ("never" if said else "yes")
 
 
+def test_steps_that_compile_right_behind_the_capture_are_among_those_after_it(tmp_path):
+    """The capture went on looking for steady training: it noted those steps one by one, and counted later ones."""
+    lines = {"unknown": {"cuts": 16, "graphs": 16, "seconds": 9.0, "frames": [], "steps": [*range(16)]}}
+    counted = {**later(583, 16, 9.0), "lines": lines}
+    report = run_folder(tmp_path / "all", compiling=range(8), later=counted, around=(0, 3))
+    assert "of 586 steps after them 19 compiled, and then none" in report.verdict.sentence
+    (phase,) = run_folder(tmp_path / "one", later=later(100), around=(0, 3)).phases
+    assert "3 of 103 steps after compiled, and none of the last 100 steps" in phase.evidence
+
+
+def test_steps_that_all_compile_are_the_first_ones_where_none_compiles_after_them(tmp_path):
+    report = run_folder(tmp_path, compiling=range(8), later=later(100))
+    assert (
+        "none of 100 steps after them compiled. Capture later steps (`--warmup`)" in report.verdict.sentence
+    )
+
+
+def test_what_to_measure_next_agrees_that_later_steps_are_needed(tmp_path):
+    lines = {"unknown": {"cuts": 16, "graphs": 16, "seconds": 9.0, "frames": [], "steps": [*range(16)]}}
+    counted = {**later(583, 16, 9.0), "lines": lines}
+    report = run_folder(tmp_path, compiling=range(8), later=counted, around=(0, 3))
+    captures = [row.command for row in report.measure_next if "tpuprof capture" in row.command]
+    first = 8 + 3 + 16
+    assert captures and all(f" --warmup {first} -- " in each for each in captures if " --addr " not in each)
+    assert "verdict" in report.measure_next[0].decides
+
+
 def test_where_the_program_ends_at_once_both_answers_are_given(tmp_path):
     report = run_folder(tmp_path, later=later(2))
     assert "unknown whether compiles come again. If not:" in report.verdict.sentence

@@ -82,8 +82,8 @@ def test_a_rare_read_that_waits_for_nearly_all_the_time_waits_for_work_of_the_de
 
 def test_a_read_in_each_step_may_cost_what_the_host_does_before_it(report):
     found = report(training([16] * 8))
-    # Of 16 ms 10 may be the number's way: at least 6 of 20 ms are work.
-    assert found.verdict.bound == "sync"
+    # Of 16 ms 10 may be the number's way: at least 6 of 20 ms are work, and all of them may be.
+    assert found.verdict.bound == "undecided"
     assert reads(found).savings.high == pytest.approx(20.1 - 6, abs=0.2)
 
 
@@ -127,8 +127,45 @@ def test_a_step_that_hands_over_more_itself_waits_for_its_own_work(own, waited):
 
 def test_short_waits_prove_no_work(report):
     found = report(training([9.9] * 8))
-    assert found.verdict.bound == "sync"
+    assert "device-bound" not in found.verdict.sentence
     assert reads(found).savings.high == pytest.approx(9.9, abs=0.2)
+
+
+def worked_at_most(ms, steps):
+    """What run.json says where threads without Python worked for so long per step, on XLA's CPU plugin."""
+    return {"device": {"type": "tpu", "plugin": "cpu"}, "capture": {"native_seconds": ms * steps / 1000}}
+
+
+@pytest.mark.parametrize(
+    ("at_most", "bound"), [(None, "undecided"), (12.0, "undecided"), (11.6, "sync"), (2.0, "sync")]
+)
+def test_reads_hold_training_up_where_the_device_works_for_less_than_the_step(report, at_most, bound):
+    """Steps of 13.1 ms that wait for 9: a device that works for 11.8 of them leaves a tenth."""
+    facts = worked_at_most(at_most, 8) if at_most else {}
+    found = report(training([9] * 8), **facts)
+    assert found.verdict.bound == bound
+    if bound == "undecided":
+        assert "The device may work all along and hold training up; or it idles" in found.verdict.sentence
+        assert "If steps take as long without these reads, it is the device" in found.verdict.sentence
+        assert reads(found).title.startswith("The host waits ")
+        first = found.measure_next[0]
+        assert first.command.startswith("tpuprof prove device-to-host-sync ") and "verdict" in first.decides
+
+
+@pytest.mark.parametrize(("at_most", "bound"), [(None, "undecided"), (4.3, "undecided"), (3.8, "dispatch")])
+def test_the_host_holds_training_up_where_the_device_works_for_less_than_it(report, at_most, bound):
+    """Steps of 6.1 ms, of which the host works for 4."""
+    facts = worked_at_most(at_most, 8) if at_most else {}
+    found = report(training([2] * 8), **facts).verdict
+    assert found.bound == bound
+    both = "and waits in device-to-host reads for 33 % (2.00 ms). The device may work all along"
+    assert (both in found.sentence) == (bound == "undecided")
+
+
+@pytest.mark.parametrize(("wait", "bound"), [(0.6, "dispatch"), (0.8, "undecided")])
+def test_reads_of_values_that_are_ready_do_not_wait_for_the_device(report, wait, bound):
+    """A tenth of a step is 0.5 ms, and reading a value that is ready takes 0.2."""
+    assert report(training([wait] * 8)).verdict.bound == bound
 
 
 def test_a_call_that_hands_over_for_long_waits_for_the_device(report):

@@ -16,6 +16,8 @@ from tpuprof.model.compile.cause import (
     WEAK_TYPE,
     WEIGHTS,
 )
+from tpuprof.model.compile.unseen import unseen_compiles
+from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.schema import Cause
 from tpuprof.report.sections import HostStackRow, InputRow
 from tpuprof.rules.docstring import Page
@@ -151,6 +153,27 @@ def test_a_run_that_sleeps_is_not_told_of_garbage():
     assert "gc.freeze" not in found.fix.text
 
 
+_AHEAD = unseen_compiles([], [StepRecord(0, 0, captured=True, counters={"UncachedCompile": 3})])[0]
+
+
+@pytest.mark.parametrize(
+    ("notes", "returns", "said"),
+    [
+        ([_AHEAD], "never", ["Capture later steps (`--warmup`)"]),
+        ([_AHEAD], "yes", ["Capture more steps (`--steps`)"]),
+        ([_AHEAD], "", ["Capture more steps (`--steps`)"]),
+        (["3 of 8 steps"], "yes", ["Capture fewer steps"]),
+        (["3 of 8 steps", _AHEAD], "never", ["Capture fewer steps", "Capture later steps"]),
+    ],
+)
+def test_a_host_that_ran_ahead_of_its_compiles_is_no_reason_to_capture_fewer_steps(notes, returns, said):
+    rule = find_rule("truncated-trace")
+    found = outcome_of(rule, given(missing=notes, off_device=0, compiles_return=returns, sees_device=False))
+    text = rule.page.remedy("torch_tpu").text_for(found.cases)
+    assert text.count("Capture ") == len(said)
+    assert all(each in text for each in said)
+
+
 def test_each_mark_is_a_case_that_its_rule_can_give():
     given = {
         "host-blocked": {
@@ -173,6 +196,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "straggler-host": {"alone", "turns"},
         "barrier-skew": {"alone", "turns"},
         "eager-dispatch": {"ops", "beside", "limit"},
+        "truncated-trace": {"lost", "start", "ahead"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}

@@ -61,8 +61,10 @@ from tests.rules.situations import (
     updates,
     waits_behind_work,
 )
+from tpuprof.model.compile.unseen import unseen_compiles
 from tpuprof.model.device.compute import PADDED_FROM
 from tpuprof.model.host.eager_mode import EagerOps
+from tpuprof.model.telemetry import StepRecord
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Cause, HostReadRow
 from tpuprof.report.sections import Hosts
@@ -90,6 +92,7 @@ def beside_a_read(signals):
     return {**signals, "report": report, "steps": steps()}
 
 
+AHEAD_OF_COMPILES = unseen_compiles([], [StepRecord(0, 0, captured=True, counters={"UncachedCompile": 3})])[0]
 CALLBACK = op("pure_callback.1", kind="host_callback")
 GATHER = "all-gather"
 
@@ -668,6 +671,7 @@ CASES = {
         ("no graph ran", "passed", {**uncut(0.0), "missing": ["no device activity"]}),
         ("reads ran graphs", "failed", {**uncut(ABOVE, "item"), "missing": ["3 of 8 steps"], "off_device": 0}),
         ("something", "failed", {"missing": ["3 of 8 steps"], "off_device": 0}),
+        ("runs ahead", "failed", {"missing": [AHEAD_OF_COMPILES], "off_device": 0, "compiles_return": "never"}),
         ("nothing of the device", "passed", {"missing": ["no device activity"], "off_device": 8}),
         ("nothing", "passed", {"missing": []}),
         ("not told", "unavailable", NOTHING),

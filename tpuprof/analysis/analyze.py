@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.analysis.run_warnings import run_warnings
-from tpuprof.analysis.sections.compiles import compile_history, compile_rows
+from tpuprof.analysis.sections.compiles import compile_history, compile_rows, steps_until_quiet
 from tpuprof.analysis.sections.compute import left_out, listed_ops
 from tpuprof.analysis.sections.device import device_sections
 from tpuprof.analysis.sections.doubtful_cost import weakened
@@ -22,6 +22,7 @@ from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.decode.find import find_all
 from tpuprof.decode.ranks import machines
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.model.cpu_plugin import native_seconds
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.op_table import op_totals
 from tpuprof.model.proof_notes import Proof
@@ -71,7 +72,7 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     # Fixes are priced by a replay of the steps: what it needs is read beside all else, whether or not one is asked for.
     simulator = begin(lambda: simulator_of(run.hosts))
     ops = op_totals([(host.name, host.devices, host.steps) for host in run.hosts])
-    times, hidden = mean_step(run.hosts)
+    times, hidden = mean_step(run.hosts, native_seconds(run.info))
     decisions = Decisions()
     bound = bound_of(times, decisions)
     usual = usual_step(run.hosts, bound, times, decisions)
@@ -105,7 +106,8 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     report = replace(
         report, verdict=verdict, findings=findings, ops=device["ops"][:listed], ops_left_out=rest
     )
-    return replace(report, measure_next=measure_next(report, usual.bound, times))
+    quiet = steps_until_quiet(run.hosts)
+    return replace(report, measure_next=measure_next(report, usual.bound, times, quiet))
 
 
 def _refuse_empty(run: Run) -> None:

@@ -23,6 +23,10 @@ PATIENCE_SECONDS = 120.0
 # of a few input lengths repeat one of them sooner; those that compile one for each batch of an epoch (`data[i]` on the
 # device) are over it when the epoch is.
 ENDLESS_STEPS = 48
+# Time before which patience in steps does not end where a step did not tell whether a compile was under way (s). Such a
+# step becomes a quiet one after half a second of rest (`compile_threads.STALLED_SECONDS`), and a hundred steps of 4 ms
+# are over before. A program that has not rested for half a second in ten times that compiles again and again.
+UNSETTLED_SECONDS = 5.0
 # Recordings that give way to the program's own profiler after which no other is begun (count): each costs the program
 # a moment to write.
 MAX_GIVEN_WAY = 3
@@ -87,6 +91,8 @@ class Controller:
         self.compiling = 0
         self._restless = 0
         self._unsettled = 0
+        # Steps that count towards patience, and those since that may have been part of a compile.
+        self._told = self._untold = 0
         self._recorder = recorder
         self._clock = clock
         self._first: float | None = None
@@ -151,12 +157,25 @@ class Controller:
             self.compiling += bool(compiles)
             self._unsettled += not (settled or compiles)
             self.quiet = 0 if compiles else self.quiet + settled
-            if compiles or (self._restless and not settled):
-                # With a compile under way the row of compiling steps goes on: it may be one that each step needs.
-                self._restless += 1
-            else:
-                self._restless = 0
+            self._count_patience(compiles=bool(compiles), settled=settled)
         self._decide()
+
+    def _count_patience(self, *, compiles: bool, settled: bool) -> None:
+        """Count the step towards patience.
+
+        One with a compile under way ends no row of compiling steps, and adds none to it: steps may be far shorter than
+        a compile. It counts towards patience once another compile follows: if none does, it was the end of them.
+        """
+        if compiles:
+            self._restless += 1
+            self._told += self._untold + 1
+            self._untold = 0
+        elif settled:
+            self._restless = 0
+            self._told += 1
+            self._untold = 0
+        else:
+            self._untold += 1
 
     @property
     def by_clock(self) -> bool:
@@ -231,7 +250,9 @@ class Controller:
         self._stop()
         self._before_training = self._before_training or self.kept()
         self._ended.clear()
-        self.seen = self.quiet = self.compiling = self._restless = self._unsettled = 0
+        self.seen = self.quiet = self.compiling = self._restless = self._unsettled = self._told = (
+            self._untold
+        ) = 0
         self._first = None
 
     def finish(self) -> None:
@@ -287,8 +308,9 @@ class Controller:
 
     def _patience_is_over(self) -> bool:
         waited = self._clock() - self._first if self._first is not None else 0.0
-        steps = max(self.plan.patience, self.plan.warmup)
-        return self.seen >= steps or waited >= PATIENCE_SECONDS or self._restless >= ENDLESS_STEPS
+        enough = self._told >= max(self.plan.patience, self.plan.warmup)
+        steps = enough and (not self._unsettled or waited >= UNSETTLED_SECONDS)
+        return steps or waited >= PATIENCE_SECONDS or self._restless >= ENDLESS_STEPS
 
     def _start(
         self, *, early: bool, by_clock: bool = False, prefetched: bool = False, restless: bool = False

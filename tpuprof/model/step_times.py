@@ -24,7 +24,8 @@ class StepTimes:
     handed programs to it, where the trace has no device plane and reads waited for both. `for_reads` is idle time in
     which the host makes graphs that reads run by themselves. `ready` is the time of reads that wait for
     nothing. `at_once` is the longest wait of one step for work that steps before it handed over, where the trace has no
-    device plane.
+    device plane. `reads` is how many values are read per step (None: of a single step), and `at_most` how long the
+    device worked at most where the trace has no device plane (None: unknown).
     """
 
     wall: float
@@ -44,6 +45,8 @@ class StepTimes:
     again_for_ops: float = 0.0
     ready: float = 0.0
     at_once: float = 0.0
+    reads: float | None = None
+    at_most: float | None = None
 
 
 @record(frozen=True)
@@ -56,6 +59,7 @@ class Bound:
     take that run graphs of their own. `elsewhere` says that it is the time of another thread, for which reads wait.
     `meanwhile` is the word of what the host does, where it is unknown whether the device waits for it. `ahead` is the
     longest wait for work of several steps (ms), where it shows that the host is ahead of a device that is not shown.
+    `waits` is the time of reads (ms) in which a device that is not shown may work or not.
     """
 
     word: str
@@ -69,6 +73,7 @@ class Bound:
     elsewhere: bool = False
     meanwhile: str = ""
     ahead: float = 0.0
+    waits: float = 0.0
 
 
 def without_part(load: StepTimes, name: str) -> StepTimes:

@@ -29,6 +29,10 @@ AHEAD_FROM = 2.0
 # Then how many times the device's work must take of what handing it over takes, or the other way round, for it to be
 # what holds the step back (ratio): both are known in part only. A judgement.
 DECIDES_FROM = 2.0
+# What a read of a value takes that is ready (ms): 0.2 on TorchTPU's CPU plugin. What reads take beyond that is a wait.
+READY_READ_MS = 0.2
+# Words of the host's time that may run beside a device which the trace does not show.
+_MAY_RUN_BESIDE = ("sync", "dispatch", "tracing")
 # Words of host work that a read adds where it runs a graph of its own.
 _MAKES_GRAPHS = ("tracing", "dispatch")
 # Words of time that is lost in turns, where a read or an op on the host makes host and device take turns.
@@ -68,7 +72,59 @@ def _of_unseen_device(load: StepTimes, word: str, why: Decisions) -> Bound | Non
     """The bound where reads wait for work handed over before, of a device that the trace does not show."""
     if word == "sync" and _works_on(load, why):
         return _of_unfinished(load)
-    return _of_what_is_behind(load, why) if _ran_ahead(load, why) else None
+    if _ran_ahead(load, why):
+        return _of_what_is_behind(load, why)
+    return _either(load, word, why) if word in _MAY_RUN_BESIDE else None
+
+
+def _either(load: StepTimes, word: str, why: Decisions) -> Bound | None:
+    """Undecided where the host waits in reads and the device may work all the while; None where evidence tells.
+
+    The step would be as long without the reads if the device works all along, and if it idles while the host works,
+    shorter by what the reads wait for.
+    """
+    groups = groups_of(load)
+    waits = groups.get("sync", 0.0)
+    if load.reads is None or (word != "sync" and load.behind is not None):
+        return None
+    if not _reads_often(
+        load, why, "a slower device would be waited for in few steps, and for several at once"
+    ):
+        return None
+    if not why.at_least(
+        "time in reads beyond what those of ready values take",
+        max(waits - load.reads * READY_READ_MS, 0.0) / load.wall,
+        NAMED_FROM_SHARE,
+        SHARE,
+        yes="the host waits for the device: whether that works all along is looked for",
+        no="the values are ready when they are read: the host is not behind the device",
+    ):
+        return None
+    if load.at_most is not None and _is_host_slower(load, load.at_most, word, why):
+        return None
+    ms = groups[word]
+    return Bound("undecided", ms / load.wall, ms, meanwhile=word, waits=waits)
+
+
+def _is_host_slower(load: StepTimes, at_most: float, word: str, why: Decisions) -> bool:
+    """Whether the device works for so short that the host, or the reads in which it waits, hold the step back."""
+    if word == "sync":
+        return why.at_least(
+            "what a step is shorter without reads at least, as the device works for no longer than its threads did",
+            max(load.wall - max(load.host_work, at_most), 0.0) / load.wall,
+            NAMED_FROM_SHARE,
+            SHARE,
+            yes="the reads cost that",
+            no="the device may work all along: undecided",
+        )
+    return why.at_least(
+        "the host's work, compared with the longest that the device may have worked",
+        load.host_work,
+        at_most,
+        MS,
+        yes="the host is the slower of the two: its part is named",
+        no="the device may work all along: undecided",
+    )
 
 
 def _works_on(load: StepTimes, why: Decisions) -> bool:

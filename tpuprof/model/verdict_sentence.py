@@ -53,6 +53,13 @@ NEVER_RESTS = (
     "thread is ahead of it. The device, or handing programs over, may be what holds training up; the trace has no "
     "device plane that tells. Meanwhile {meanwhile}"
 )
+# The sentence where the host waits in reads, and the device may work all along, or wait for the host in turn. What
+# decides it is a run without the reads.
+EITHER_HOLDS_IT = (
+    "Undecided: {does}. The device may work all along and hold training up; or it idles while the host works, and "
+    "{else_} up. The trace has no device plane that tells which. If steps take as long without these reads, it is the "
+    "device, or what hands programs to it."
+)
 # What is said beside a busy device: only of steps that were measured.
 KEEPS_UP = "; the host keeps up"
 # The sentence where the device does its work again, for values that are read in mid-step.
@@ -96,6 +103,10 @@ _TOLD_MEANWHILE = ("input", "host")
 A_WAIT = {
     "a device-to-host read in the step": "a wait for the device in the step",
     "while the host reads a value from it": "while the host waits for it",
+    "waits in device-to-host reads": "waits for the device to finish",
+    "without these reads": "without these waits",
+    "the reads hold training": "the waits hold training",
+    "The longest read is": "The longest wait is",
 }
 
 
@@ -112,10 +123,10 @@ def sentence(
     over = MEAN if few else over
     average = " on average" if over == MEAN else ""
     of_step = f"{share} of {over} ({time} of {wall}{average}{_also(few)})"
-    if load.behind is not None and bound.word == "undecided" and not bound.ahead:
+    if load.behind is not None and bound.word == "undecided" and not (bound.ahead or bound.waits):
         return _behind_sentence(load.behind, bound, of_step) + detail
     if not load.seen:
-        return _unseen(bound, of_step) + detail
+        return (_either_sentence(bound, load, of_step) if bound.waits else _unseen(bound, of_step)) + detail
     if bound.name:
         return _held_back(bound, of_step) + detail + _idle_in_all(bound, load)
     if bound.turns:
@@ -192,6 +203,16 @@ def _behind_sentence(queue: Queue, bound: Bound, of_step: str) -> str:
         f"device is behind the host, so it may be what holds training up, or the profile lost events. Meanwhile "
         f"{meanwhile} Capture more steps (`--steps`) to see the device."
     )
+
+
+def _either_sentence(bound: Bound, load: StepTimes, of_step: str) -> str:
+    """The sentence where the device, or the host with its reads, may hold training up."""
+    does = parts.word_of(bound.meanwhile).unseen.partition(": ")[2].format(of_step=of_step).removesuffix(".")
+    if bound.meanwhile == "sync":
+        return EITHER_HOLDS_IT.format(does=does, else_="the reads hold training")
+    waits = f"{format_share(bound.waits / load.wall)} ({format_ms(bound.waits)})"
+    does += f", and waits in device-to-host reads for {waits}"
+    return EITHER_HOLDS_IT.format(does=does, else_="the host's work and the reads hold training")
 
 
 def _unseen(bound: Bound, of_step: str) -> str:

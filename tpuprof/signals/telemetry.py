@@ -221,6 +221,11 @@ class TelemetrySignals(SignalsBase):
         """What the process counted after the captured steps; None where the run folder has nothing of it."""
         return next((host.after for host in self._run.hosts if host.after is not None), None)
 
+    @signal("words")
+    def compiles_return(self) -> str:
+        """Whether compiles of the captured steps come again: yes, never, unknown; empty where none compiles."""
+        return self._report.compile_history.returns
+
     @signal("variables")
     def variables(self) -> dict[str, str]:
         """Environment variables of XLA, PJRT, TPU and torch_xla as the user set them."""

@@ -77,6 +77,26 @@ def _sampled_callers(host: HostRun, wanted: set[str]) -> dict[str, list[str]]:
     return {place: [f"line ({max(lines, key=lambda line: lines[line])})"] for place, lines in votes.items()}
 
 
+def steps_until_quiet(hosts: list[HostRun]) -> int | None:
+    """How many steps of training it takes until none compiles any more, of the host that takes longest.
+
+    None where no host has notes of its steps, or did not stop compiling.
+    """
+    return max((each for each in map(_until_quiet, hosts) if each is not None), default=None)
+
+
+def _until_quiet(host: HostRun) -> int | None:
+    steps = [each for each in host.records if each.is_step]
+    if host.after is None or host.after.estimated or not steps:
+        return None
+    later = [each.last_and_gap for each in host.after.lines.values()]
+    lasts = [each[0] for each in later if each is not None]
+    if len(lasts) < len(later):
+        return None
+    noted = max((row for row, each in enumerate(steps) if each.compiles or each.captured), default=-1)
+    return 1 + max([noted, *(len(steps) + last for last in lasts)])
+
+
 def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHistory:
     """How often steps compile before, in and after the capture, of the host with most steps."""
     host = max(hosts, key=lambda each: len(each.steps))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from tpuprof.chips import chip_of
@@ -29,11 +30,15 @@ MORE_STEPS, MANY_STEPS = 16, 50
 _CAPTURE = "tpuprof capture{into} -- {program}"
 _MORE = f"tpuprof capture{{into}} --steps {MORE_STEPS} -- {{program}}"
 _MANY = f"tpuprof capture{{into}} --steps {MANY_STEPS} -- {{program}}"
+_LATER = "tpuprof capture{{into}} --warmup {steps} -- {{program}}"
 _LINES = "tpuprof capture{into} --source-lines -- {program}"
 _PREFLIGHT = "tpuprof preflight {script} --tpu {slice}"
 _HOSTS = "tpuprof capture -o RUN --addr HOST1:PORT,HOST2:PORT"
 _PROVE = "tpuprof prove {rule} --before {before} --after COMMAND_WITH_THE_FIX{out}"
+_PROVE_READS = _PROVE.replace("{rule}", "device-to-host-sync")
 NOTHING_ON_A_GPU = "Nothing decides this on a GPU."
+# What is said where the captured steps are the first ones of training.
+LATER_STEPS = "The later capture has steps after the last one that compiled."
 # What is said of PyTorch on GPUs, which tpuprof reads and does not capture.
 NOT_CAPTURED = "Nothing decides this: tpuprof reads traces of PyTorch on GPUs, and does not capture them."
 # What makes `--steps` count where no step was seen while recording.
@@ -187,16 +192,23 @@ def remedy_of(reason: str) -> Remedy | None:
     return next((each for each in REMEDIES if any(words in reason for words in each.words)), None)
 
 
-def measure_next(report: Report, bound: Bound, load: StepTimes) -> list[NextMeasurement]:
-    """What could not be decided, what the verdict rests on first, then by how many rules it decides."""
+def measure_next(
+    report: Report, bound: Bound, load: StepTimes, quiet: int | None = None
+) -> list[NextMeasurement]:
+    """What could not be decided, what the verdict rests on first, then by how many rules it decides.
+
+    `quiet` is how many steps it takes until none compiles any more, None where that is unknown.
+    """
     values = _values(report)
     found: dict[tuple[str, str, str], list[str]] = {}
+    start = quiet if bound.word == "compile" and _are_the_first(report) else None
     for reason, decides, remedy in (
         *_of_the_verdict(report, bound, load),
         *_of_figures(report),
         *_of_findings(report),
     ):
         works = _that_works(remedy, report) if remedy is not None else None
+        works = _later(works, start) if works is not None and start is not None else works
         command = works.command.format(**values, rule=decides[0]) if works is not None else ""
         advice = works.advice if works is not None else ""
         names = found.setdefault((reason, command, advice), [])
@@ -218,6 +230,21 @@ def _that_works(remedy: Remedy, report: Report) -> Remedy:
     return remedy
 
 
+def _are_the_first(report: Report) -> bool:
+    """Whether the captured steps are those in which training starts: they compile, and later ones do not."""
+    history = report.compile_history
+    return history.returns == Returns.NEVER.value and bool(history.steps_after)
+
+
+def _later(remedy: Remedy, quiet: int) -> Remedy:
+    """The remedy where the captured steps are the first ones: more of them would be no others."""
+    if remedy.command == _CAPTURE:
+        return replace(remedy, command=_LATER.format(steps=quiet))
+    if remedy.command in (_MORE, _MANY):
+        return replace(remedy, command=_LATER.format(steps=quiet), advice=LATER_STEPS)
+    return remedy
+
+
 def _by_the_clock(report: Report) -> bool:
     """Whether no step was seen while recording: run.json then says no number of steps."""
     capture = _capture(report)
@@ -236,22 +263,19 @@ _Unknown = tuple[str, list[str], Remedy | None]
 
 def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_Unknown]:
     decides = [VERDICT]
+    if bound.waits:
+        reason = "Whether steps take as long without the reads of values is unknown."
+        yield (
+            reason,
+            decides,
+            Remedy((), _PROVE_READS, "`tpuprof prove` compares steps with and without the reads."),
+        )
     if load.wall and not load.seen and report.environment.get("device_type") is None:
         reason = "The trace has no device plane, so whether the device works while the host does is unknown."
         yield reason, decides, remedy_of("no device activity")
-    elif bound.word == "undecided" and load.behind is not None:
-        yield _sentence(DEVICE_IS_BEHIND), decides, remedy_of(DEVICE_IS_BEHIND)
-    elif bound.word == "undecided" and bound.turns:
-        reason = (
-            "Host and device take turns and need about as long: which one holds the step back is undecided."
-        )
-        yield reason, decides, Remedy((), _MANY, "Run the capture on a machine that does nothing else.")
-    elif bound.word == "undecided" and bound.ahead:
-        reason = "The device, or the thread that hands programs to it, is behind the host: which of them is unknown."
-        yield reason, decides, remedy_of("no device activity")
     elif bound.word == "undecided":
-        reason = "Nothing in the trace distinguishes tracing from other Python."
-        yield reason, decides, remedy_of("neither events nor samples")
+        reason, remedy = _of_undecided(bound, load)
+        yield reason, decides, remedy
     elif bound.word == "unknown" and not bound.name and load.seen and load.wall:
         advice = 'Put `with tpuprof.annotate("name"):` around what the loop does between steps first.'
         yield (
@@ -263,12 +287,29 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         advice = "Mark steps with `with tpuprof.step(i):` first."
         remedy = Remedy((), _CAPTURE, advice, by_torch=_BY_TORCH_STEPS)
         yield f"Where steps begin is uncertain: {report.steps.note}.", decides, remedy
+    if bound.word == "compile" and _are_the_first(report):
+        yield "The captured steps are the first ones of training.", decides, Remedy((), _MANY, LATER_STEPS)
     if bound.word == "compile" and report.compile_history.returns == Returns.UNKNOWN.value:
         yield (
             "It is unknown whether compiles come again.",
             decides,
             Remedy((), _MANY, "The longer capture has more steps."),
         )
+
+
+def _of_undecided(bound: Bound, load: StepTimes) -> tuple[str, Remedy | None]:
+    if load.behind is not None:
+        return _sentence(DEVICE_IS_BEHIND), remedy_of(DEVICE_IS_BEHIND)
+    if bound.turns:
+        reason = (
+            "Host and device take turns and need about as long: which one holds the step back is undecided."
+        )
+        return reason, Remedy((), _MANY, "Run the capture on a machine that does nothing else.")
+    if bound.ahead:
+        reason = "The device, or the thread that hands programs to it, is behind the host: which of them is unknown."
+        return reason, remedy_of("no device activity")
+    reason = "Nothing in the trace distinguishes tracing from other Python."
+    return reason, remedy_of("neither events nor samples")
 
 
 def _of_figures(report: Report) -> Iterator[_Unknown]:

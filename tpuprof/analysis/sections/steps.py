@@ -21,7 +21,7 @@ from tpuprof.model.verdict import bound_of
 from tpuprof.parts import ATEN_FALLBACK, DEVICE_PARTS, NAMES
 from tpuprof.report.schema import CompileRow, HostReadRow, Part, StepRow, StepSummary
 from tpuprof.report.sections import RunSummary
-from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
+from tpuprof.units import MS_PER_S, PS_PER_MS, PS_PER_NS, ps_to_ms
 
 
 def step_sections(hosts: list[HostRun], times: StepTimes, hidden: float) -> dict[str, Any]:
@@ -37,8 +37,11 @@ def step_sections(hosts: list[HostRun], times: StepTimes, hidden: float) -> dict
     }
 
 
-def mean_step(hosts: list[HostRun]) -> tuple[StepTimes, float]:
-    """The mean step of all hosts, and the tracing hidden in it (ms)."""
+def mean_step(hosts: list[HostRun], native_seconds: float | None = None) -> tuple[StepTimes, float]:
+    """The mean step of all hosts, and the tracing hidden in it (ms).
+
+    `native_seconds` is how long a device that the trace does not show worked at most in all steps, None where unknown.
+    """
     count = sum(len(host.steps) for host in hosts)
     if not count:
         return StepTimes(0.0, {}, 0.0, 0.0, 0.0), 0.0
@@ -66,6 +69,8 @@ def mean_step(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         again_for_ops=mean(again_by_step(host.fallback_graphs, len(host.steps)) for host in hosts),
         unfinished=mean(host.breakdown.unfinished for host in hosts),
         feeding=mean(host.breakdown.feeding for host in hosts),
+        reads=sum(each.occurrences for each in reads) / count,
+        at_most=native_seconds * MS_PER_S / count if native_seconds is not None and len(hosts) == 1 else None,
         for_reads=mean(host.breakdown.for_reads for host in hosts),
         ready=mean(host.breakdown.ready for host in hosts),
         at_once=max(

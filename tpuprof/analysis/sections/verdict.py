@@ -73,10 +73,10 @@ UNENDED_READ = (
     "on. XLA may compile the graph that the value needs, or the device computes it: a trace shows neither before it "
     "ends. Mark steps with tpuprof.step: whole steps are then recorded, however long they take."
 )
-# What is added where programs compiled in the captured steps and soon after them, and then no more.
+# What is added where programs compiled in the captured steps, maybe soon after them, and then no more.
 COMPILES_ENDED = (
-    " These are among the first steps of training, and not what the others do: of {steps} after them {compiling} "
-    "compiled, and then none. Capture later steps (`--warmup`)."
+    " These are among the first steps of training, and not what the others do: {later}. Capture later steps "
+    "(`--warmup`)."
 )
 # Share of exposed communication from which the verdict says that it is a wait for who comes late: a quarter, as of what
 # dispatch is made of.
@@ -168,7 +168,7 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
     detail = _detail(run, bound, times, rows)
     # The one step that waits for all of it is no step that costs more.
-    few = _in_few(run.hosts, bound, times) if not bound.ahead else ""
+    few = _in_few(run.hosts, bound, times) if not (bound.ahead or bound.waits) else ""
     uneven = "" if few else _uneven(run, bound, times)
     text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail) + uneven
     text = with_sparse(with_event(text, times, run), times, run)
@@ -179,7 +179,7 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
             text = compiles + ("" if times.seen else UNSEEN) + detail
     if run.predicted:
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
-    if bound.word == "sync" and _waits_alone(run):
+    if (bound.word == "sync" or bound.waits) and _waits_alone(run):
         for read, wait in A_WAIT.items():
             text = text.replace(read, wait)
     if any(host.blind for host in run.hosts):
@@ -199,8 +199,8 @@ def _by_turns(run: Run) -> str:
 
 def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     """What the verdict adds on the cause that it names: its line, its op; empty where nothing is known."""
-    if bound.word == "sync":
-        return _named_read(run, rows.host_stacks)
+    if bound.word == "sync" or bound.waits:
+        return _named_read(run, rows.host_stacks, "The longest read is" if bound.waits else "It is")
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
     if bound.turns or bound.ahead:
@@ -219,14 +219,14 @@ def _read_often(run: Run) -> HostReadRow | None:
     return next((each for each in host_read_rows(run.hosts) if each.occurrences >= often), None)
 
 
-def _named_read(run: Run, stacks: list[HostStackRow]) -> str:
+def _named_read(run: Run, stacks: list[HostStackRow], it_is: str = "It is") -> str:
     """The read that the verdict is about, its line, and where in a library it is; empty where no line is known."""
     read = _read_often(run)
     if read is None or not read.source:
         return ""
     inside = library_place(stacks, part.HOST_SYNC, read.source)
     within = f" (in {inside})" if inside else ""
-    return f" It is {spoken_read(read.call)} at {read.source}{within}{_how_often(run, read)}."
+    return f" {it_is} {spoken_read(read.call)} at {read.source}{within}{_how_often(run, read)}."
 
 
 def _how_often(run: Run, read: HostReadRow) -> str:
@@ -348,12 +348,10 @@ def _if_no_compile_returns(
     """
     if bound.word != "compile":
         return ""
-    ended = [
-        each.after for each in hosts if each.after is not None and each.after.ended_compiling(len(each.steps))
-    ]
-    if ended and history.returns == Returns.NEVER.value:
-        found = max(ended, key=lambda each: each.steps)
-        return COMPILES_ENDED.format(compiling=found.compiling_steps, steps=counted(found.steps, "step"))
+    if history.returns == Returns.NEVER.value and history.steps_after:
+        steps, compiling = counted(history.steps_after, "step"), history.compiling_after
+        none, some = f"none of {steps} after them compiled", f"of {steps} after them {compiling} compiled"
+        return COMPILES_ENDED.format(later=f"{some}, and then none" if compiling else none)
     if history.returns != Returns.UNKNOWN.value:
         return ""
     unknown = " It is unknown whether compiles come again."

@@ -6,7 +6,7 @@ first short batch, the second shape of an accumulation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -281,7 +281,8 @@ def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> 
     if not once or len(steps) - len(once) < MIN_STEPS_LEFT:
         return steps, compiles
     kept = np.setdiff1d(np.arange(len(steps)), once)
-    phases = [_phase(steps, row, compiles, seen_after_capture(lines[row], after)) for row in once]
+    behind = noted_after(history.records)
+    phases = [_phase(steps, row, compiles, seen_after_capture(lines[row], after, behind)) for row in once]
     left = steps.only(kept, phases=tuple(sorted([*steps.phases, *phases], key=lambda each: each.start)))
     place = {int(row): at for at, row in enumerate(kept)}
     moved = [replace(each, step=place.get(each.step) if each.step is not None else None) for each in compiles]
@@ -314,11 +315,21 @@ def _phase(steps: Steps, row: int, compiles: list[Compile], seen_after: str) -> 
     return Phase(ONE_OFF_COMPILE, int(steps.start[row]), int(steps.end[row]), 0, evidence, number)
 
 
-def seen_after_capture(line: str, after: AfterCapture) -> str:
-    """What was seen after the capture of compiles of a line, in words, where none of many steps compiled at last."""
+def noted_after(records: Sequence[StepRecord]) -> list[StepRecord]:
+    """Steps between the captured ones and those that `AfterCapture` counts: training was not known to be steady."""
+    return [each for each in records if each.after and each.is_step]
+
+
+def seen_after_capture(line: str, after: AfterCapture, behind: Sequence[StepRecord] = ()) -> str:
+    """What was seen after the capture of compiles of a line, in words, where none of many steps compiled at last.
+
+    `behind` are steps right after the captured ones, which `after` does not count.
+    """
     lasts = [each.last_and_gap for each in after.lines_of(line)] if _cuts_of(line, after) else []
-    last = max((each[0] for each in lasts if each is not None), default=None)
-    if last is None:
-        return f"none came again in {after.steps_text} after"
+    last = max((each[0] for each in lasts if each is not None), default=-1)
+    compiling = after.compiling_steps + sum(bool(each.compiles) for each in behind)
+    steps = replace(after, steps=after.steps + len(behind)).steps_text
+    if last < 0 and not any(each.compiles for each in behind):
+        return f"none came again in {steps} after"
     quiet = counted(after.steps - 1 - last, "step")
-    return f"{after.compiling_steps} of {after.steps_text} after compiled, and none of the last {quiet}"
+    return f"{compiling} of {steps} after compiled, and none of the last {quiet}"

@@ -8,6 +8,9 @@ from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.units import counted
 
+# What such a warning says after the counts. What to do about it, the rule `truncated-trace` says.
+_AHEAD = "the host runs ahead of its compiles, so steps look shorter than they are"
+
 
 def unseen_compiles(compiles: Sequence[Compile], records: Sequence[StepRecord]) -> list[str]:
     """A warning where the trace has fewer compiles than the captured steps asked for: the host runs ahead of them."""
@@ -17,6 +20,10 @@ def unseen_compiles(compiles: Sequence[Compile], records: Sequence[StepRecord]) 
         return []
     return [
         f"the captured steps asked for {counted(asked, 'new program')}, and the trace shows "
-        f"{counted(seen, 'compile')}: the host runs ahead of its compiles, so steps look shorter than they are, and "
-        "the verdict may name what is left instead of compiling; capture more steps, or read a value every few steps"
+        f"{counted(seen, 'compile')}: {_AHEAD}, and the verdict may name what is left instead of compiling"
     ]
+
+
+def is_of_unseen_compiles(warning: str) -> bool:
+    """Whether a warning of a host is this one."""
+    return _AHEAD in warning

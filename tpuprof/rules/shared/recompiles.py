@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from tpuprof.model.compile.recurrence import (
     CompilingLine,
     Returns,
     late_of,
+    noted_after,
     occasions,
     rate,
     returns,
@@ -239,7 +241,10 @@ def _rates(signals: Signals) -> list[Evidence]:
     ]
     after = signals.after_capture
     if after is not None:
-        found.append(("after", after.compiling_steps, after.steps, after.steps_text))
+        behind = [] if after.estimated else noted_after(signals.records_if_noted)
+        compiling = after.compiling_steps + sum(bool(record.compiles) for record in behind)
+        whole = replace(after, steps=after.steps + len(behind))
+        found.append(("after", compiling, whole.steps, whole.steps_text))
     return [
         Evidence(f"steps that compiled {where} the capture ({of} of {text})", 100 * of / total, "per 100")
         for where, of, total, text in found

@@ -414,7 +414,9 @@ def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{_spoken(rows[0].call)}{place} holds training up for {format_share(blocked)} of each step",
+        title=f"{_spoken(rows[0].call)}{place} holds training up for {format_share(blocked)} of each step"
+        if sure
+        else f"The host waits {format_share(blocked)} of each step for {spoken_read(rows[0].call)}{place}",
         price=counterfactual(free, None if sure else Change()),
         reason="how much of that is the device's own work is unknown: the trace has no device plane",
     )

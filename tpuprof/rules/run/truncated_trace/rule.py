@@ -11,7 +11,7 @@ It costs none. But what is missing is in no figure: the step that explains the r
 
 ## Evidence
 
-What is missing.
+What is missing: a part of the trace, or compiles that the captured steps asked for and that the trace does not show.
 
 ## How to fix
 
@@ -19,7 +19,11 @@ Capture fewer steps, as XProf stops at 2 GB per host, and while training still r
 
 ## How to fix in TorchTPU
 
-Capture fewer steps, and see that every rank's file is in the same folder: `<host>_<rank>.xplane.pb`.
+[lost] Capture fewer steps, and see that every rank's file is in the same folder: `<host>_<rank>.xplane.pb`.
+
+[start] Capture later steps (`--warmup`): these are among the first ones of training, and compiling ends after them.
+
+[ahead] Capture more steps (`--steps`), or read a value every few steps: then compiles lie in the steps that need them.
 
 ## How to fix in JAX
 
@@ -37,6 +41,8 @@ A host that had no work in the captured steps shows no device activity for a goo
 
 from __future__ import annotations
 
+from tpuprof.model.compile.recurrence import Returns
+from tpuprof.model.compile.unseen import is_of_unseen_compiles
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, passed, rule
 from tpuprof.rules.shared.uncut import uncut
@@ -53,6 +59,7 @@ from tpuprof.signals import Signals
         "cutting_reads",
         "compile_share",
         "off_device",
+        "compiles_return",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -64,4 +71,15 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence, reason="no graph ran in the captured steps: see no-graph-cut")
     if signals.off_device:
         return passed(evidence, reason="the captured steps used nothing of the device: see not-on-device")
-    return failed(0.0, evidence, reason="no step time is at stake, only what is known of it")
+    return failed(
+        0.0, evidence, reason="no step time is at stake, only what is known of it", cases=_cases(signals)
+    )
+
+
+def _cases(signals: Signals) -> frozenset[str]:
+    """What the advice is for: something was lost, or the host ran ahead of its compiles, at the start or all along."""
+    ahead = [is_of_unseen_compiles(note) for note in signals.missing]
+    found = {"lost"} if not all(ahead) else set()
+    if any(ahead):
+        found.add("start" if signals.compiles_return == Returns.NEVER.value else "ahead")
+    return frozenset(found)
