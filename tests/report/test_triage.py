@@ -10,6 +10,7 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from rich.console import Console
@@ -27,7 +28,9 @@ from tpuprof.analysis.sections.measure_next import (
 )
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.cli.analyze import analyze
+from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.decisions import MS, SHARE, Decision
+from tpuprof.model.outside_capture import outside_capture
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.verdict_sentence import COMPUTED_AGAIN, CUT_BY_READS
 from tpuprof.preflight.targets import parse_target
@@ -149,6 +152,22 @@ def test_more_steps_of_a_program_without_marks_need_marks(wanted, by_the_clock):
     row = measure_next(found, bound, StepTimes(1.0, {"compile": 0.9}, 0.1, 0.0, 0.0))[0]
     assert "--steps 50 -- python /" in row.command
     assert (row.advice == BY_THE_CLOCK) is by_the_clock
+
+
+@pytest.mark.parametrize(("later_ms", "asked"), [(20.0, True), (10.0, False)])
+def test_longer_steps_outside_of_the_capture_ask_for_a_longer_one(later_ms, asked):
+    """A loader started its workers again with each epoch; the capture held none of that, and nothing said how to."""
+    counted = AfterCapture(MIN_STEPS_AFTER, 0, 0, 0.0, later_ms * MIN_STEPS_AFTER / 1_000, True)
+    said = outside_capture(np.full(3, 10 * 10**9), counted)
+    report = dataclasses.replace(reports.report(), warnings=said)
+    rows = measure_next(report, Bound("device", 1.0, 1.0), StepTimes(1.0, {}, 1.0, 0.0, 0.0))
+    assert (
+        any(
+            each.reason.startswith("What steps spend outside") and "--steps 50" in each.command
+            for each in rows
+        )
+        is asked
+    )
 
 
 def test_a_price_that_is_in_doubt_is_proved_by_two_runs():

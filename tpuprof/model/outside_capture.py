@@ -25,6 +25,8 @@ VERDICT_FROM = 2.0
 # slows it down (ratio): below it lies what a busy machine does, see above. In steps of 2 ms, of which tracing takes
 # nearly all, sampling and source lines made it 1.4.
 STRETCHED_FROM = 1.3
+# What a warning says of what steps outside of the capture spent.
+NOT_CAPTURED = "is not in this capture"
 # Share of the time between steps in which the training thread must be at one line for that to be named (share): more
 # than all others together.
 AT_ONE_LINE = 0.5
@@ -110,6 +112,11 @@ def lacking(outside: list[Outside | None]) -> float:
     return max(sum(each.captured - each.later for each in known) / len(known), 0.0)
 
 
+def spent_outside(warning: str) -> bool:
+    """Whether a warning says that steps outside of the capture took longer."""
+    return NOT_CAPTURED in warning
+
+
 def outside_capture(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) -> list[str]:
     """What to say of a run whose steps took longer after the capture; empty where they did not, or were not counted.
 
@@ -120,8 +127,9 @@ def outside_capture(wall_ps: Int64, after: AfterCapture | None, between_ps: int 
         return []
     return [
         f"the {found.took}, without compiles; the captured ones took {format_ms(ps_to_ms(found.captured))}. What the "
-        "others spent is not in this capture: batches may have been ready before it, evaluations or checkpoints may "
-        "have come later, or the device was behind. Capture more steps (`--steps`), or later (`--warmup`)"
+        f"others spent {NOT_CAPTURED}: batches may have been ready before it, a loader may have started its workers "
+        "again for an epoch, evaluations or checkpoints may have come later, or the device was behind. Capture more "
+        "steps (`--steps`), or later (`--warmup`)"
     ]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from tpuprof.chips import chip_of
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.host.vocabulary import PYTORCH, TORCH_XLA
+from tpuprof.model.outside_capture import spent_outside
 from tpuprof.model.run_facts import was_sampled
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.records import record
@@ -287,6 +288,9 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         advice = "Mark steps with `with tpuprof.step(i):` first."
         remedy = Remedy((), _CAPTURE, advice, by_torch=_BY_TORCH_STEPS)
         yield f"Where steps begin is uncertain: {report.steps.note}.", decides, remedy
+    if any(map(spent_outside, report.warnings)):
+        reason = "What steps spend outside of the capture, where they take longer, is unknown."
+        yield reason, decides, Remedy((), _MANY, "The longer capture has more steps.")
     if bound.word == "compile" and _are_the_first(report):
         yield "The captured steps are the first ones of training.", decides, Remedy((), _MANY, LATER_STEPS)
     if bound.word == "compile" and report.compile_history.returns == Returns.UNKNOWN.value:
