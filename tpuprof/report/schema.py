@@ -118,12 +118,23 @@ class Part:
 
 @record(frozen=True)
 class Cause:
-    """Why a compile happened; kind is first, shape, dtype, constant, sharding, graph or unknown."""
+    """Why a compile happened; kind is first, shape, dtype, constant, sharding, graph or unknown.
+
+    `also` are further places (`file:line`) whose numbers changed: the program is the same again when all are cured.
+    `others` says that there may be more of them, which the programs do not tell.
+    """
 
     kind: str
     detail: str
     source_file: str | None = None
     source_line: int | None = None
+    also: list[str] = field(default_factory=list)
+    others: bool = False
+
+    @property
+    def places(self) -> list[str]:
+        """Every known place of the cause, `file:line`."""
+        return [f"{self.source_file}:{self.source_line}", *self.also] if self.source_file else []
 
 
 @record(frozen=True)
@@ -306,7 +317,7 @@ class Evidence:
     """One fact a finding rests on: what it is, its value with unit, and where in the run it can be seen.
 
     `host` and `start_ns` with `duration_ms` point into the timeline, `source` is `file:line`; what is unknown
-    is empty or None.
+    is empty or None. `also` are further lines that have the same fault: a cure changes all of them.
     """
 
     text: str
@@ -317,6 +328,12 @@ class Evidence:
     start_ns: int | None = None
     duration_ms: float | None = None
     source: str = ""
+    also: list[str] = field(default_factory=list)
+
+    @property
+    def places(self) -> list[str]:
+        """Every line that the evidence is of, `file:line`."""
+        return [self.source, *self.also] if self.source else []
 
 
 @record(frozen=True)

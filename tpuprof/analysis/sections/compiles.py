@@ -43,7 +43,7 @@ def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
                 program=each.program,
                 start_ns=each.start_ps // PS_PER_NS,
                 duration_ms=ps_to_ms(each.duration_ps),
-                cause=_cause(each, frames or callers.get(each.cause.source, []), told),
+                cause=_cause(each, frames, callers, told),
                 frames=frames,
                 novelty="again" if each.graph_hash in seen else "new",
             )
@@ -59,7 +59,8 @@ def _callers(host: HostRun, notes: Notes) -> dict[str, list[str]]:
     TorchTPU's log names the innermost Python line of an op: that of `torch/nn/modules/linear.py`, say. Where the
     capture did not note who calls that, it is the line that called it in most samples.
     """
-    wanted = {each.cause.source for each in host.compiles if _LIBRARIES in each.cause.source}
+    places = {place for each in host.compiles for place in (each.cause.source, *each.cause.also)}
+    wanted = {place for place in places if _LIBRARIES in place}
     noted = {place: [f"line ({line})"] for place in wanted if (line := notes.caller_of(place))}
     return {**_sampled_callers(host, wanted), **noted}
 
@@ -126,18 +127,23 @@ def _step_of(phases: list[Phase], time: int) -> int | None:
     return next((each.step for each in phases if each.start <= time < each.end), None)
 
 
-def _cause(each: Compile, frames: list[str], told: DebugCompile | None) -> Cause:
+def _cause(
+    each: Compile, frames: list[str], callers: dict[str, list[str]], told: DebugCompile | None
+) -> Cause:
     """The cause with a source line: of the op that changed, or where the user's code cut the graph.
 
     Ops inside libraries say less of what to change than the user's own frame does.
     """
     place = each.cause.source
+    frames = frames or callers.get(place, [])
     if (not place or _LIBRARIES in place) and frames:
         place = source_of(frames[0])
+    called = (source_of(callers[at][0]) if at in callers else at for at in each.cause.also)
+    also = [at for at in dict.fromkeys(called) if at != place and _LIBRARIES not in at]
     detail = each.cause.detail
     if each.cause.kind == "unknown" and told is not None and told.cause:
         detail += f"; torch_xla says: {told.cause}, {told.inputs} inputs, {told.outputs} outputs"
     file, _, line = place.rpartition(":")
     if not line.isdigit():
         return Cause(each.cause.kind, detail)
-    return Cause(each.cause.kind, detail, file, int(line))
+    return Cause(each.cause.kind, detail, file, int(line), also, each.cause.others)

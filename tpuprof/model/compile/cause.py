@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from tpuprof.model.compile.changed_lines import changed_lines
 from tpuprof.model.compile.outline import (
     Type,
     counted,
@@ -73,14 +74,18 @@ EXPLAINED = " (JAX's explanation)"
 class CompileCause:
     """Why a graph was compiled: kind is first, again, shape, dtype, sharding, constant, graph or unknown.
 
-    `source` is `file:line` of an op that uses what changed, empty where the programs carry no source lines. `more_ops`
-    is how many ops the program has more than the one that it was compared with: 0 where that was not counted.
+    `source` is `file:line` of an op that uses what changed, empty where the programs carry no source lines, and `also`
+    are further lines whose numbers changed: each of them compiles by itself. `others` says that there may be more
+    such lines, which the programs do not tell. `more_ops` is how many ops the program has more than the one that it was
+    compared with: 0 where that was not counted.
     """
 
     kind: str
     detail: str
     source: str = ""
     more_ops: int = 0
+    also: tuple[str, ...] = ()
+    others: bool = False
 
 
 # By the digests of the programs that a cause was found from.
@@ -111,18 +116,19 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
         compare(*pair) if pair else CompileCause("unknown", "unavailable: the HLO in the capture is damaged")
     )
     if pair and not cause.source:
-        cause = replace(cause, source=_source_by_another(program, known, programs, cause.kind))
+        lined = _by_another(program, known, programs, cause.kind)
+        cause = replace(cause, source=lined.source, also=lined.also, others=lined.others) if lined else cause
     if pair and nearest != known[0]:
         cause = replace(cause, detail=f"{cause.detail} ({NOT_THE_LAST})")
     return _KNOWN.put(key, cause)
 
 
-def _source_by_another(program: str, known: list[str], programs: Programs, kind: str) -> str:
-    """The line of a change, by a program that is as near as the one compared and has lines; empty where none is."""
+def _by_another(program: str, known: list[str], programs: Programs, kind: str) -> CompileCause | None:
+    """The cause by a program that is as near as the one compared and has lines; None where none tells that cause."""
     lined = programs.nearest_with_lines(program, known)
     pair = programs.nearest(program, [lined]) if lined else None
     cause = compare(*pair) if pair else None
-    return cause.source if cause is not None and cause.kind == kind else ""
+    return cause if cause is not None and cause.kind == kind else None
 
 
 def compare(new: HloModule, old: HloModule) -> CompileCause:
@@ -260,7 +266,15 @@ def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
         (place_of(old, each, literal_of, new) for each in removed),
     )
     place = next((each for each in places if each), "")
-    return CompileCause("constant", f"{noun} baked into the graph changed: {list_of(changes)}", place)
+    cause = CompileCause("constant", f"{noun} baked into the graph changed: {list_of(changes)}", place)
+    return _with_all_lines(cause, new, old)
+
+
+def _with_all_lines(cause: CompileCause, new: HloModule, old: HloModule) -> CompileCause:
+    """The cause with every line whose numbers changed; as it is where only its own line is known."""
+    lines, others = changed_lines(new, old, (literal_of, _array, _setting, size_of))
+    first, *more = lines or [cause.source]
+    return replace(cause, source=first, also=tuple(more), others=others and bool(first))
 
 
 def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
@@ -288,7 +302,7 @@ def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
         else:
             text = ", ".join(dict.fromkeys(each.partition(" ")[0] for each in added))
         place = place_of(new, added[0], key, old) or place_of(old, removed[0], key, new)
-        return CompileCause("constant", f"{told}: {text}", place)
+        return _with_all_lines(CompileCause("constant", f"{told}: {text}", place), new, old)
     return None
 
 

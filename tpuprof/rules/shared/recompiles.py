@@ -10,6 +10,7 @@ from tpuprof import parts as part
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
+from tpuprof.model.compile.places import line_order
 from tpuprof.model.compile.recurrence import (
     RETURNS_FROM_STEPS,
     UNKNOWN_LINE,
@@ -24,6 +25,7 @@ from tpuprof.model.compile.recurrence import (
 from tpuprof.model.outside_capture import SAME_RATE_FROM
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.model.telemetry import compiles_before
+from tpuprof.report.labels import places_text
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.shared.uncut import SEE, uncut
@@ -91,12 +93,17 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     evidence += [*_calls(chosen), *_rates(signals)]
     if _where_so_many(share, seen) < FAILS_FROM_SHARE:
         return passed(evidence, reason="compiles take too little of the step time to matter")
-    known = all(row.cause.kind != "unknown" for row in chosen)
+    # A cure of the lines that are named may leave others, and then saves nothing.
+    others = _may_have_others(chosen)
+    known = all(row.cause.kind != "unknown" for row in chosen) and not others
     return failed(
         min(share + most * _hidden(signals), 1.0),
         evidence,
-        title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, sure=least == most),
-        price=counterfactual(_without(signals, most, first), _without(signals, least, first)),
+        title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, sure=least == most)
+        + _lines_text(chosen, others=others),
+        price=counterfactual(
+            _without(signals, most, first), _without(signals, 0.0 if others else least, first)
+        ),
         confidence="low" if least != most else "high" if known and _rate_is_known(signals) else "medium",
         cases=_cases(signals, [row for row in chosen if row.cause.kind not in _UNTOLD]),
     )
@@ -189,6 +196,28 @@ def _title(
     return text + (
         f"; after the capture {after.compiling_steps} of {after.steps_text} compiled" if after else ""
     )
+
+
+def _may_have_others(chosen: list[CompileRow]) -> bool:
+    """Whether further lines may compile that no compile tells."""
+    told = [row.cause.others for row in chosen if row.cause.kind == "constant" and row.cause.places]
+    return bool(told) and all(told)
+
+
+def _lines_text(chosen: list[CompileRow], *, others: bool) -> str:
+    """All lines that make these compiles, where there are several: the price is of all of them together.
+
+    Without the line of a change, a cause has that of the graph cut, which makes none.
+    """
+    places = {
+        place
+        for row in chosen
+        for place in row.cause.places
+        if row.cause.kind == "constant" and place not in map(source_of, row.frames[:1])
+    }
+    if len(places) < 2:
+        return "; other lines may compile beside the one that is named" if others else ""
+    return f"; a cure needs changes at {places_text(sorted(places, key=line_order))}"
 
 
 def returning_parts(
@@ -351,7 +380,6 @@ def _usual(kinds: list[str]) -> str:
 
 def compile_evidence(row: CompileRow) -> Evidence:
     """One compile with its cause, step and line."""
-    source = f"{row.cause.source_file}:{row.cause.source_line}" if row.cause.source_file else ""
     return Evidence(
         text=f"{row.cause.kind}: {row.cause.detail}",
         value=row.duration_ms,
@@ -360,5 +388,6 @@ def compile_evidence(row: CompileRow) -> Evidence:
         step=row.step,
         start_ns=row.start_ns,
         duration_ms=row.duration_ms,
-        source=source,
+        source=next(iter(row.cause.places), ""),
+        also=row.cause.also,
     )
