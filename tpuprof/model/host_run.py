@@ -289,7 +289,7 @@ def _steps(
     outside = outside_of(steps.wall_ps, history.after)
     waiting = merge(activity.spans(Activity.INPUT_WAIT), locks)
     steps = without_ready_batches(steps, waiting, outside.later if outside else None)
-    history = history.in_steps_like(steps)
+    history = history.in_steps_like(steps).with_all_after()
     if history.after is None:
         return steps, None, history
     compiles = noted_compiles(host, words, steps, devices, history.records)

@@ -16,7 +16,7 @@ from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import compiles_before
 from tpuprof.report.schema import Cause, CompileRow
 from tpuprof.report.sections import CompileHistory
-from tpuprof.units import NS_PER_S, PS_PER_NS, ps_to_ms
+from tpuprof.units import PS_PER_NS, ps_to_ms
 
 # Part of the path of every installed library.
 _LIBRARIES = "/site-packages/"
@@ -86,24 +86,18 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
     inside = len({row.step for row in own})
     steps = [each for each in host.records if each.is_step]
     captured = [row for row, each in enumerate(steps) if each.captured]
-    first, last = (captured[0], captured[-1]) if captured else (len(steps), len(steps))
+    first = captured[0] if captured else len(steps)
     before = [bool(each.compiles) for each in steps[:first]]
-    # The last ones that have records of their own, while the capture still looked for a steadier part of training.
-    behind = steps[last + 1 :]
     after = host.after
     return CompileHistory(
         steps_before=len(before) if steps else None,
         compiling_before=sum(before) if steps else None,
         steps_in=len(host.steps) + once,
         compiling_in=inside + once,
-        steps_after=after.steps + len(behind) if after and not after.estimated else None,
-        compiling_after=after.compiling_steps + sum(bool(each.compiles) for each in behind)
-        if after and not after.estimated
-        else None,
-        seconds_after=after.seconds + sum(each.compile_seconds for each in behind) if after else None,
-        wall_seconds_after=after.wall_seconds + sum(each.wall_ns for each in behind) / NS_PER_S
-        if after
-        else None,
+        steps_after=after.steps if after and not after.estimated else None,
+        compiling_after=after.compiling_steps if after and not after.estimated else None,
+        seconds_after=after.seconds if after else None,
+        wall_seconds_after=after.wall_seconds if after else None,
         ended=bool(after and after.ended),
         returns=_returns(host, own) or (Returns.NEVER.value if once else ""),
     )

@@ -6,7 +6,7 @@ first short batch, the second shape of an accumulation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -25,7 +25,7 @@ from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord, compile_frames
 from tpuprof.records import record
 from tpuprof.run_folder import aftermath_files
-from tpuprof.units import MS_PER_S, PS_PER_S, counted
+from tpuprof.units import MS_PER_S, NS_PER_S, PS_PER_S, counted
 
 # Steps after the capture without a compile from which a compile counts as one that does not come again (steps), and as
 # a multiple of the captured steps: a compile every eighth step would have shown with 93 % in twenty.
@@ -123,6 +123,35 @@ class AfterCapture:
         """Those of a line (its innermost user frame) and those without one, which may be of any; of none, all."""
         return [each for name, each in self.lines.items() if not line or name in (line, UNKNOWN_LINE)]
 
+    def behind(self, records: Sequence[StepRecord]) -> AfterCapture:
+        """The same with the steps between the captured ones and these: records of their own tell of them."""
+        lines = dict(self.lines)
+        # Steps are numbered from the first one after the captured ones.
+        for name, each in lines.items():
+            lines[name] = replace(each, steps=[len(records) + step for step in each.steps])
+        for at in reversed(range(len(records))):
+            for line, seconds in records[at].line_seconds.items():
+                known = lines.get(line or UNKNOWN_LINE, CompilingLine(0, 0, 0.0, records[at].frames))
+                cuts = records[at].lines.get(line, 1)
+                lines[line or UNKNOWN_LINE] = CompilingLine(
+                    known.cuts + cuts,
+                    known.graphs + cuts,
+                    known.seconds + seconds,
+                    known.frames,
+                    [at, *known.steps],
+                )
+        wall = sum(each.wall_ns for each in records) / NS_PER_S
+        return replace(
+            self,
+            steps=self.steps + len(records),
+            compiling_steps=self.compiling_steps + sum(bool(each.compiles) for each in records),
+            graphs=self.graphs + sum(each.compiles for each in records),
+            seconds=self.seconds + sum(each.compile_seconds for each in records),
+            wall_seconds=self.wall_seconds + wall,
+            steps_seconds=None if self.steps_seconds is None else self.steps_seconds + wall,
+            lines=lines,
+        )
+
     def ended_compiling(self, captured: int, line: str = "") -> bool:
         """Whether steps compiled after the capture for this line, or for any, and then none of many."""
         lines = self.lines_of(line)
@@ -148,6 +177,17 @@ class History:
         return {
             each.step: each.wall_ms - each.compile_seconds * MS_PER_S for each in self.records if each.is_step
         }
+
+    def with_all_after(self) -> History:
+        """The same, where what came after the captured steps begins right behind them.
+
+        While a capture looks for a steadier part of training, the steps behind the captured ones have records.
+        """
+        last = max((row for row, each in enumerate(self.records) if each.captured), default=len(self.records))
+        behind = [each for each in self.records[last + 1 :] if each.is_step]
+        if self.after is None or self.after.estimated or not behind:
+            return self
+        return replace(self, after=self.after.behind(behind))
 
     def in_steps_like(self, steps: Steps) -> History:
         """The same; where the process saw no step after a recording by the clock, as many as the captured ones fill."""
