@@ -142,7 +142,8 @@ class CompileRow:
     """One compile: the step's index (None outside any step), the graph's hash, duration and cause.
 
     `program` is what it made, `graph(fingerprint)`, empty where that did not run in the trace. `novelty` is new, or
-    again for a graph that the capture had compiled before: it had fallen out of torch_xla's cache.
+    again for a graph that the capture had compiled before: it had fallen out of torch_xla's cache. `in_read` says that
+    a read of a value ran the graph by itself: `frames` are then of the read.
     """
 
     step: int | None
@@ -154,6 +155,12 @@ class CompileRow:
     cause: Cause
     frames: list[str] = field(default_factory=list)
     novelty: str = "new"
+    in_read: bool = False
+
+    @property
+    def line(self) -> str:
+        """The innermost frame, by which a process counts what compiles later; empty for reads, which it counts not."""
+        return self.frames[0] if self.frames and not self.in_read else ""
 
 
 @record(frozen=True)

@@ -46,6 +46,7 @@ def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
                 cause=_cause(each, frames, callers, told),
                 frames=frames,
                 novelty="again" if each.graph_hash in seen else "new",
+                in_read=each.in_read,
             )
         )
         if each.graph_hash:
@@ -107,7 +108,7 @@ def _returns(host: HostRun, rows: list[CompileRow]) -> str:
     """Whether any of a host's compiles in captured steps comes again: the surest answer of their lines, or empty."""
     if rows and host.steps.source is StepSource.READS and graphs_grow(host.compiles):
         return Returns.YES.value  # each graph holds the steps before it, so that none is like another
-    lines = {row.frames[0] if row.frames else "" for row in rows}
+    lines = {row.line for row in rows}
     numbers = {row.step for row in rows if row.step is not None}
     late = late_of(numbers, host.steps.number)
     found = {
@@ -130,7 +131,9 @@ def _cause(
     """
     place = each.cause.source
     frames = frames or callers.get(place, [])
-    if (not place or _LIBRARIES in place) and frames:
+    # The program of a read is no other form of the step's, whatever ops it lacks of it.
+    own = each.in_read and each.cause.kind == "graph"
+    if (not place or _LIBRARIES in place or own) and frames:
         place = source_of(frames[0])
     called = (source_of(callers[at][0]) if at in callers else at for at in each.cause.also)
     also = [at for at in dict.fromkeys(called) if at != place and _LIBRARIES not in at]

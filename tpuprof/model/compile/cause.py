@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -45,6 +45,8 @@ _NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
 _ARGUMENT = re.compile(r"(?!xla_)[A-Za-z_]\w*(?:\.\w+|\[[^\]]{1,64}\])*")
 # Changes named in a detail text; more are counted (items).
 _SHOWN = 3
+# Ops that do most of a model's work.
+_PRODUCTS = frozenset({"dot", "convolution"})
 # What changed where neither inputs, single constants nor the ops did.
 _SIZE = "a size in the graph changed, and no input did"
 _ARRAY = "an array of constants baked into the graph changed"
@@ -284,7 +286,7 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
     if not parts:
         return None
     detail = f"the ops changed: {list_of(parts)}"
-    if _has_backward(old) and _names_ops(new) and not _has_backward(new):
+    if _has_backward(old) and _names_ops(new) and not _has_backward(new) and _has_forward_of(old, new):
         detail += _NO_BACKWARD
     more = added.total() - removed.total()
     first, second = (new, old) if more >= 0 else (old, new)
@@ -337,6 +339,24 @@ def _setting(each: Instruction) -> str:
 
 def _has_backward(module: HloModule) -> bool:
     return any("backward" in each.op_name for each in module.instructions())
+
+
+def _has_forward_of(old: HloModule, new: HloModule) -> bool:
+    """Whether a program computes what the forward pass of another one does: the products of the same lines.
+
+    A mean of losses has no backward pass either, and is no evaluation. A model without products is known by its lines.
+    """
+
+    def lines(module: HloModule, opcodes: Collection[str] = ()) -> set[str]:
+        return {
+            each.source
+            for each in module.instructions()
+            if not opcodes or each.opcode in opcodes or each.opcode == "custom-call"
+        }
+
+    products = [lines(module, _PRODUCTS) for module in (old, new)]
+    has, wanted = (products[1], products[0]) if products[0] else (lines(new) - {""}, lines(old) - {""})
+    return bool(has & wanted) or (not products[0] and not (has and wanted))
 
 
 def _names_ops(module: HloModule) -> bool:

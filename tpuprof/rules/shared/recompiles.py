@@ -249,7 +249,7 @@ def returning_parts(
 def _by_line(rows: list[CompileRow]) -> dict[str, list[CompileRow]]:
     found: dict[str, list[CompileRow]] = {}
     for row in rows:
-        found.setdefault(row.frames[0] if row.frames else "", []).append(row)
+        found.setdefault(row.line, []).append(row)
     return found
 
 
