@@ -45,6 +45,11 @@ class StepTimes:
     ready: float = 0.0
     at_once: float = 0.0
 
+    @property
+    def works(self) -> float:
+        """How long the host works (ms): a read of a value that is ready waits for nothing, so it is work as well."""
+        return self.host_work + self.ready
+
 
 @record(frozen=True)
 class Bound:
