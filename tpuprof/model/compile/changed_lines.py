@@ -100,7 +100,7 @@ def _maker(
     computation: Computation,
     name: str,
 ) -> Instruction | None:
-    """The op that computes a value, through fusions and ops that only move it; None where that is not told."""
+    """The op that computes a value, through fusions and ops that only move it; None where that is unknown."""
     for _ in range(_HOPS):
         each = computation.instructions.get(name)
         if each is None or (each.opcode not in INCIDENTAL and each.opcode != "call"):

@@ -309,10 +309,10 @@ def _again(signals: Signals) -> Outcome | None:
     by_step, step_ms = signals.computed_again_ms.tolist(), signals.step_ms
     steps = len(signals.steps)
     twice = sum(by_step) / steps
-    least, most = _limits(signals, twice)
     alone = twice / step_ms >= FAILS_FROM_SHARE
-    if not alone and not _add_up(signals, twice, most):
+    if not alone and not _add_up(signals, twice):
         return None
+    least, most = _limits(signals, twice)
     few, rows = said_of_few(by_step), signals.read_graphs
     evidence = [
         Evidence(
@@ -352,7 +352,7 @@ def _again(signals: Signals) -> Outcome | None:
     )
 
 
-def _add_up(signals: Signals, twice: float, most: float) -> bool:
+def _add_up(signals: Signals, twice: float) -> bool:
     """Whether reads that wait for their own graphs alone are worth naming by all that they cost.
 
     What they block holds making that graph and running it, and what is computed again is that run: all of it is one
@@ -364,7 +364,9 @@ def _add_up(signals: Signals, twice: float, most: float) -> bool:
         or signals.reads_in_steps_share < READS_IN_STEPS_SHARE
     ):
         return False
-    return twice >= OF_BLOCKED * _blocked(signals) > 0 and most >= FAILS_FROM_SHARE * signals.step_ms
+    if not twice >= OF_BLOCKED * _blocked(signals) > 0:
+        return False
+    return _limits(signals, twice)[1] >= FAILS_FROM_SHARE * signals.step_ms
 
 
 def _waits_in_cuts(signals: Signals) -> str:
