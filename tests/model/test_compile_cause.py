@@ -83,6 +83,32 @@ def test_a_backward_pass_is_gone_only_where_the_program_names_its_ops(metadata, 
     assert ("the backward pass is gone" in compare(program(metadata=metadata), old).detail) is said
 
 
+def model(*ops):
+    """A program whose products and sums are of given lines: `opcode`, line, what the op is of."""
+    rows = "".join(
+        f'  %o{row} = f32[8,8] {opcode}(%x, %x), metadata={{op_name="{name}" source_file="m.py" source_line={line}}}\n'
+        for row, (opcode, line, name) in enumerate(ops)
+    )
+    return parse_hlo_text(
+        f"HloModule step.1\n\nENTRY %main (x: f32[8,8]) -> f32[8,8] {{\n  %x = f32[8,8] parameter(0)\n{rows}"
+        "  ROOT %out = f32[8,8] copy(%x)\n}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        ([("dot", 5, "aten__mm")], True),
+        ([("add", 74, "aten__mean")], False),
+        # A statistic has a product of its own.
+        ([("dot", 74, "aten__mm")], False),
+    ],
+)
+def test_a_backward_pass_is_gone_only_where_the_forward_pass_is_left(new, said):
+    old = model(("dot", 5, "aten__mm"), ("dot", 0, "aten__mm_backward"), ("add", 6, "aten__add"))
+    assert ("the backward pass is gone" in compare(model(*new), old).detail) is said
+
+
 def test_the_line_is_of_an_op_that_uses_what_changed():
     assert compare(program(x="f32[4,9]"), program()).source == "m.py:7"
     # The new program tells no lines where it was traced without them: then the old one's line counts.

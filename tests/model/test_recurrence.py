@@ -265,6 +265,14 @@ def test_steps_behind_the_capture_are_none_before_it(tmp_path):
     assert found.wall_seconds_after == pytest.approx(10 + 3)
 
 
+def test_the_finding_counts_the_same_steps_after_the_capture_as_the_report(tmp_path):
+    """Twelve steps were counted behind 36 that have records: all 48 came after the capture."""
+    report = run_folder(tmp_path, later=later(12, 12, 6.0), around=(4, 36))
+    assert (report.compile_history.steps_after, report.compile_history.compiling_after) == (48, 48)
+    texts = [each.text for each in finding(report).evidence]
+    assert "steps that compiled after the capture (48 of 48 steps)" in texts
+
+
 @pytest.mark.parametrize(("last", "said"), [(15, True), (570, False)])
 def test_the_verdict_says_where_only_the_first_steps_of_training_compile(tmp_path, last, said):
     """All captured steps compile, 16 after them too, and then none of hundreds; or one near the end as well."""

@@ -332,6 +332,17 @@ def test_turns_cost_no_more_than_reads_block(blocked, word):
     assert word != "sync" or found.ms == min(40.0, blocked or 40.0)
 
 
+@pytest.mark.parametrize(
+    ("host_work", "ready", "word"), [(47, 0, "device"), (47, 2, "undecided"), (19, 2, "device")]
+)
+def test_reads_of_values_that_are_ready_are_the_hosts_work_in_its_own_waits_too(host_work, ready, word):
+    """Device 60 ms, then host 40 ms, by waits in the runtime: a read that waits for nothing is work there as well."""
+    times = replace(load({"tracing": 40}, host_work=host_work, waited=50), ready=ready)
+    assert bound_of(times).word == word
+    if word == "undecided":
+        assert "the host works for 49.0 ms" in sentence(bound_of(times), times, 0.0)
+
+
 @pytest.mark.parametrize(("ready", "word"), [(0.0, "sync"), (15.0, "sync"), (21.0, "dispatch")])
 def test_reads_of_values_that_are_ready_are_no_turns(ready, word):
     """200 small programs per step, each of whose results is read once it is there: the reads alone cost nothing."""

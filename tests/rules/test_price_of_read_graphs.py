@@ -36,6 +36,35 @@ def test_the_price_lies_between_what_is_sure_and_what_is_blocked(busy, blocked, 
     assert price.most is not None and price.most.unblock  # for findings that sell the same time
 
 
+@pytest.mark.parametrize(
+    ("blocked", "twice", "named"),
+    [
+        # Neither part is a tenth of the step; the host gains up to 1.45 times what the read blocks.
+        (7.0, 6.0, True),
+        (6.8, 6.0, False),
+        # It waits for other work of the device.
+        (7.0, 7.0 * OF_BLOCKED, True),
+        (7.0, 7.0 * OF_BLOCKED - 0.1, False),
+    ],
+)
+def test_parts_of_what_a_read_costs_are_asked_together(blocked, twice, named):
+    found = outcome(36.0, blocked, twice)
+    assert (found.status == "failed") is named
+    if named:
+        assert "holds training up for 7 % of each step, and the step computes the same again: " in found.title
+        assert (found.price.savings.low, found.price.savings.high) == (
+            pytest.approx(twice),
+            pytest.approx(blocked * BESIDE_READS),
+        )
+
+
+def test_waits_in_the_graph_cut_are_said_beside_the_price_of_a_read():
+    facts = {**computed_again(6.0), **reads(1.0, 0.64, 7.0), "runtime_wait_ms": 29.0}
+    facts["report"]["environment"] = {"device_type": "CPU"}
+    found = outcome_of(find_rule("device-to-host-sync"), given(**facts))
+    assert "29.0 ms per step: how much of that goes with the reads is unknown" in found.reason
+
+
 def test_on_a_device_of_its_own_the_host_is_not_slowed():
     assert outcome(20.0, 50.0, 10.0, "TPU v6 Lite").price.savings.high == pytest.approx(50.0)
 

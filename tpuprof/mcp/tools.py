@@ -130,9 +130,8 @@ class Tools:
                 "program": each.program,
                 "cause": each.cause.kind,
                 "detail": each.cause.detail,
-                "source": f"{each.cause.source_file}:{each.cause.source_line}"
-                if each.cause.source_file
-                else "",
+                "source": next(iter(each.cause.places), ""),
+                "also": each.cause.also[:3],
                 "frames": each.frames[:3],
                 "novelty": each.novelty,
             }
@@ -220,7 +219,7 @@ def _head(finding: Finding) -> dict[str, Any]:
 
 def _finding(finding: Finding) -> dict[str, Any]:
     saving = finding.savings
-    sources = list(dict.fromkeys(each.source for each in finding.evidence if each.source))
+    sources = list(dict.fromkeys(place for each in finding.evidence for place in each.places))
     return {
         "rule": finding.rule,
         "status": finding.status,
@@ -235,7 +234,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _fact(key: str, each: Evidence) -> dict[str, Any]:
-    return {"id": key, **{name: value for name, value in vars(each).items() if value not in (None, "")}}
+    return {"id": key, **{name: value for name, value in vars(each).items() if value not in (None, "", [])}}
 
 
 def _op(op: Any) -> dict[str, Any]:

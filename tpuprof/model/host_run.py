@@ -13,6 +13,7 @@ from tpuprof.decode.load import load
 from tpuprof.model.attribution import Breakdown, attribute
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
+from tpuprof.model.compile.in_reads import with_reads
 from tpuprof.model.compile.noted import noted_compiles
 from tpuprof.model.compile.recurrence import (
     AfterCapture,
@@ -220,6 +221,7 @@ def _analyzed(
     activity = with_awaited_copies(activity, host, busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history, unnamed=not protos)
+    compiles = with_reads(compiles, driver)
     fields = {
         "notes": [*seen.notes, *counted_as_one(devices, virtual_devices), *tracer_note(driver, words)],
         "blind": seen.blind or (bool(host.devices) and not devices),
@@ -289,7 +291,7 @@ def _steps(
     outside = outside_of(steps.wall_ps, history.after)
     waiting = merge(activity.spans(Activity.INPUT_WAIT), locks)
     steps = without_ready_batches(steps, waiting, outside.later if outside else None)
-    history = history.in_steps_like(steps)
+    history = history.in_steps_like(steps).with_all_after()
     if history.after is None:
         return steps, None, history
     compiles = noted_compiles(host, words, steps, devices, history.records)

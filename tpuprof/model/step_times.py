@@ -48,6 +48,11 @@ class StepTimes:
     reads: float | None = None
     at_most: float | None = None
 
+    @property
+    def works(self) -> float:
+        """How long the host works (ms): a read of a value that is ready waits for nothing, so it is work as well."""
+        return self.host_work + self.ready
+
 
 @record(frozen=True)
 class Bound:

@@ -208,7 +208,7 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
     if load.busy < MOSTLY_BUSY_FROM_SHARE * load.wall and why.at_least(
         f"idle time of the device, compared with {IDLES_BEYOND:g} times the host's work",
         load.wall - load.busy,
-        IDLES_BEYOND * load.host_work,
+        IDLES_BEYOND * load.works,
         MS,
         yes=f"the host waits in the runtime while the device idles too, so it waits for something else: {host}",
         no="the host works while the device idles: they may take turns",
@@ -225,7 +225,7 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
     if not waits or not why.at_least(
         f"device busy, compared with the host's work over {SLOWER_FROM:g}",
         load.busy,
-        load.host_work / SLOWER_FROM,
+        load.works / SLOWER_FROM,
         MS,
         yes="the host is not clearly the slower of the two",
         no=host,
@@ -234,7 +234,7 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
     slower = why.at_least(
         f"device busy, compared with {SLOWER_FROM:g} times the host's work",
         load.busy,
-        SLOWER_FROM * load.host_work,
+        SLOWER_FROM * load.works,
         MS,
         yes="the device is the slower of the two: mostly device-bound",
         no="both need about as long: undecided",

@@ -246,7 +246,7 @@ def fallbacks_hold_it(
     alone = load.seen and load.reads_share < READS_IN_STEPS_SHARE
     if not own or not often or not alone or word not in (*TURNS_EXPLAIN, "fallback"):
         return None
-    rest = load.host_work - own
+    rest = load.works - own
     turns = min(load.wall - rest, own + load.waited)
     if (
         rest >= load.busy
@@ -336,17 +336,16 @@ def _taking_turns(load: StepTimes, why: Decisions) -> float:
     """
     if not load.seen:
         return 0.0
-    host_work = load.host_work + load.ready
     often = _reads_often(load, why, "too few steps hold a read for turns to hold the run back")
     if not often or not why.at_least(
         f"device busy, compared with {BALANCE_FOR_SYNC:g} times the host's work",
         load.busy,
-        BALANCE_FOR_SYNC * host_work,
+        BALANCE_FOR_SYNC * load.works,
         MS,
         yes="without the read the two could run side by side",
         no="the host works clearly longer than the device: turns are not what costs most",
     ):
         return 0.0
-    turns = max(load.wall - max(load.busy, host_work), 0.0)
+    turns = max(load.wall - max(load.busy, load.works), 0.0)
     # Without the read the thread goes on earlier by what the read blocks, and by no more: the rest are other waits.
     return turns if load.blocked is None else min(turns, max(load.blocked - load.ready, 0.0))

@@ -283,6 +283,6 @@ def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:
         )
     return (
         f"Undecided: host and device wait for each other, and need about as long. The device is busy for "
-        f"{works} of {over} ({wall}); the host works for {format_ms(load.host_work)}, most of it "
+        f"{works} of {over} ({wall}); the host works for {format_ms(load.works)}, most of it "
         f"tracing, and the device idles meanwhile for {turns}. {waits}."
     )

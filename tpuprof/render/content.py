@@ -16,6 +16,7 @@ from tpuprof.report.labels import (
     device_count,
     host_count,
     method_title,
+    places_text,
     samples_per_second,
     shared_saving,
 )
@@ -84,7 +85,7 @@ def first_to_try(report: Report) -> Advice | None:
     wanted = word_of(report.verdict.bound).category or first.category
     own = next((each for each in failed if each.category == wanted), None)
     why = "" if first.category == wanted else _why_not(first, own)
-    source = next((each.source for each in first.evidence if each.source), "")
+    source = next((places_text(each.places) for each in first.evidence if each.source), "")
     saved = _NO_TIME if _takes_no_time(first) else saves(first)
     return Advice(fix.partition(". ")[0].removesuffix("."), saved, why, first, source)
 
@@ -175,7 +176,7 @@ def place(evidence: Evidence) -> str:
     """Where a piece of evidence is seen: source line, step, host, moment."""
     parts = []
     if evidence.source:
-        parts.append(evidence.source)
+        parts.append(places_text(evidence.places))
     if evidence.step is not None:
         parts.append(f"step {evidence.step}")
     if evidence.host:
@@ -188,7 +189,7 @@ def place(evidence: Evidence) -> str:
 def compile_place(row: CompileRow) -> str:
     """`file:line` of a compile's cause, else its innermost user frame, empty where neither is known."""
     if row.cause.source_file:
-        return f"{row.cause.source_file}:{row.cause.source_line}"
+        return places_text(row.cause.places)
     return row.frames[0] if row.frames else ""
 
 

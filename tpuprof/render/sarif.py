@@ -79,7 +79,10 @@ def _result(finding: Finding, places: list[tuple[str, int]], index: int, base: P
 def _places(finding: Finding, base: Path) -> list[tuple[str, int]]:
     """Distinct places of the evidence, those of the project itself first."""
     found = dict.fromkeys(
-        place for each in finding.evidence if (place := _place(each.source, base)) is not None
+        place
+        for each in finding.evidence
+        for line in each.places
+        if (place := _place(line, base)) is not None
     )
     return sorted(found, key=lambda place: place[0].startswith("file:"))[:MOST_PLACES]
 

@@ -20,6 +20,7 @@ from tpuprof.report.labels import (
     method_title,
     nothing_failed,
     of_steps,
+    places_text,
     read_times,
     reads_title,
     samples_per_second,
@@ -167,10 +168,10 @@ def _findings(report: Report) -> list[RenderableType]:
         lines += [Text(f"   Tried: {printable(each)}") for each in tried(finding)]
         if shared_saving(finding.shares_saving_with):
             lines.append(Text(f"   {printable(shared_saving(finding.shares_saving_with))}"))
-        sources = [each for each in finding.evidence if each.source]
+        sources = [each.places for each in finding.evidence if each.source]
         # Of a pod, the line stands with its hosts.
         if sources and finding.on_hosts is None:
-            lines.append(Text(f"   at {printable(sources[0].source)}", style="dim"))
+            lines.append(Text(f"   at {printable(places_text(sources[0]))}", style="dim"))
         if finding.fix:
             lines.append(Text(f"   {finding.fix.text}"))
     if len(failed) > FINDINGS_SHOWN:

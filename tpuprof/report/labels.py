@@ -10,11 +10,15 @@ from tpuprof.report.between import share_between
 from tpuprof.units import counted, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tpuprof.report.schema import HostReadRow, Report, Savings, TransferRow
     from tpuprof.report.sections import FallbackRow
 
 # Rules about what the verdict names whose reasons are shown where none of them failed (rules).
 RELATED_SHOWN = 3
+# Lines of one fault that are listed; more are counted (lines).
+PLACES_SHOWN = 4
 # Why a rule passes whose fault is there, and whose fix would gain little.
 HELD_UP_ELSEWHERE = "something else holds it up"
 # Why it is unknown whether what a rule found costs time.
@@ -192,3 +196,11 @@ def fallback_text(row: FallbackRow) -> str:
     if not row.source:
         return row.op
     return f"{row.op} (the gradient of {row.source})" if row.gradient else f"{row.op} at {row.source}"
+
+
+def places_text(places: Sequence[str]) -> str:
+    """`a.py:7`, `a.py:7 and a.py:9`, or the first few and how many more there are."""
+    shown, left = list(places[:PLACES_SHOWN]), len(places) - PLACES_SHOWN
+    if left > 0:
+        shown.append(counted(left, "more line"))
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

@@ -118,12 +118,23 @@ class Part:
 
 @record(frozen=True)
 class Cause:
-    """Why a compile happened; kind is first, shape, dtype, constant, sharding, graph or unknown."""
+    """Why a compile happened; kind is first, shape, dtype, constant, sharding, graph or unknown.
+
+    `also` are further places (`file:line`) whose numbers changed: the program is the same again when all are cured.
+    `others` says that there may be more of them, which the programs do not tell.
+    """
 
     kind: str
     detail: str
     source_file: str | None = None
     source_line: int | None = None
+    also: list[str] = field(default_factory=list)
+    others: bool = False
+
+    @property
+    def places(self) -> list[str]:
+        """Every known place of the cause, `file:line`."""
+        return [f"{self.source_file}:{self.source_line}", *self.also] if self.source_file else []
 
 
 @record(frozen=True)
@@ -131,7 +142,8 @@ class CompileRow:
     """One compile: the step's index (None outside any step), the graph's hash, duration and cause.
 
     `program` is what it made, `graph(fingerprint)`, empty where that did not run in the trace. `novelty` is new, or
-    again for a graph that the capture had compiled before: it had fallen out of torch_xla's cache.
+    again for a graph that the capture had compiled before: it had fallen out of torch_xla's cache. `in_read` says that
+    a read of a value ran the graph by itself: `frames` are then of the read.
     """
 
     step: int | None
@@ -143,6 +155,12 @@ class CompileRow:
     cause: Cause
     frames: list[str] = field(default_factory=list)
     novelty: str = "new"
+    in_read: bool = False
+
+    @property
+    def line(self) -> str:
+        """The innermost frame, by which a process counts what compiles later; empty for reads, which it counts not."""
+        return self.frames[0] if self.frames and not self.in_read else ""
 
 
 @record(frozen=True)
@@ -306,7 +324,7 @@ class Evidence:
     """One fact a finding rests on: what it is, its value with unit, and where in the run it can be seen.
 
     `host` and `start_ns` with `duration_ms` point into the timeline, `source` is `file:line`; what is unknown
-    is empty or None.
+    is empty or None. `also` are further lines that have the same fault: a cure changes all of them.
     """
 
     text: str
@@ -317,6 +335,12 @@ class Evidence:
     start_ns: int | None = None
     duration_ms: float | None = None
     source: str = ""
+    also: list[str] = field(default_factory=list)
+
+    @property
+    def places(self) -> list[str]:
+        """Every line that the evidence is of, `file:line`."""
+        return [self.source, *self.also] if self.source else []
 
 
 @record(frozen=True)

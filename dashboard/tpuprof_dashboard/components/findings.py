@@ -14,7 +14,7 @@ from dash import ALL, MATCH, Input, Output, State, html, no_update
 from tpuprof.render.content import amount, saves
 from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.render.savings import tried
-from tpuprof.report.labels import method_title, shared_saving
+from tpuprof.report.labels import method_title, places_text, shared_saving
 from tpuprof.report.schema import Report
 from tpuprof.units import format_ms_range, format_share
 from tpuprof_dashboard.components.layout import code, link, number, plain_table
@@ -193,7 +193,7 @@ def _evidence_cells(each: Evidence, view: View) -> list[Any]:
     if each.start_ns is not None:
         host = each.host or next((row.host for row in view.report.steps.per_step), "")
         where = link("show in timeline", view.timeline(host, each.start_ns, each.duration_ms or 0.0))
-    return [each.text, value, "" if each.step is None else str(each.step), each.source, where]
+    return [each.text, value, "" if each.step is None else str(each.step), places_text(each.places), where]
 
 
 def _fix(finding: Finding, view: View) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import html
 
-from tpuprof.report.labels import cache_title
+from tpuprof.report.labels import cache_title, places_text
 from tpuprof.units import format_ms
 from tpuprof_dashboard.components.comparison import changed_times
 from tpuprof_dashboard.components.layout import code, empty, facts, link, section
@@ -53,7 +53,7 @@ def _row(each: CompileRow) -> dict[str, Any]:
         "ms": each.duration_ms,
         "cause": cause.kind,
         "what changed": cause.detail,
-        "source": f"{cause.source_file}:{cause.source_line}" if cause.source_file else "",
+        "source": places_text(cause.places),
         "compiled before": "yes" if each.novelty == "again" else "no",
         "graph hash": each.graph_hash,
         "program": each.program,
@@ -81,7 +81,7 @@ def _cache(view: View) -> Any:
 
 def _one(view: View, each: CompileRow) -> Any:
     where = f"in step {each.step}" if each.step is not None else "outside any step"
-    source = f" ({each.cause.source_file}:{each.cause.source_line})" if each.cause.source_file else ""
+    source = f" ({places_text(each.cause.places)})" if each.cause.places else ""
     parts = [
         dmc.Text(
             [

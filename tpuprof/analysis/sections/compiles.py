@@ -16,7 +16,7 @@ from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import compiles_before
 from tpuprof.report.schema import Cause, CompileRow
 from tpuprof.report.sections import CompileHistory
-from tpuprof.units import NS_PER_S, PS_PER_NS, ps_to_ms
+from tpuprof.units import PS_PER_NS, ps_to_ms
 
 # Part of the path of every installed library.
 _LIBRARIES = "/site-packages/"
@@ -43,9 +43,10 @@ def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
                 program=each.program,
                 start_ns=each.start_ps // PS_PER_NS,
                 duration_ms=ps_to_ms(each.duration_ps),
-                cause=_cause(each, frames or callers.get(each.cause.source, []), told),
+                cause=_cause(each, frames, callers, told),
                 frames=frames,
                 novelty="again" if each.graph_hash in seen else "new",
+                in_read=each.in_read,
             )
         )
         if each.graph_hash:
@@ -59,7 +60,8 @@ def _callers(host: HostRun, notes: Notes) -> dict[str, list[str]]:
     TorchTPU's log names the innermost Python line of an op: that of `torch/nn/modules/linear.py`, say. Where the
     capture did not note who calls that, it is the line that called it in most samples.
     """
-    wanted = {each.cause.source for each in host.compiles if _LIBRARIES in each.cause.source}
+    places = {place for each in host.compiles for place in (each.cause.source, *each.cause.also)}
+    wanted = {place for place in places if _LIBRARIES in place}
     noted = {place: [f"line ({line})"] for place in wanted if (line := notes.caller_of(place))}
     return {**_sampled_callers(host, wanted), **noted}
 
@@ -93,8 +95,9 @@ def _until_quiet(host: HostRun) -> int | None:
     lasts = [each[0] for each in later if each is not None]
     if len(lasts) < len(later):
         return None
-    noted = max((row for row, each in enumerate(steps) if each.compiles or each.captured), default=-1)
-    return 1 + max([noted, *(len(steps) + last for last in lasts)])
+    captured = max((row for row, each in enumerate(steps) if each.captured), default=len(steps) - 1)
+    # Steps after the capture are numbered from the first one behind the captured ones.
+    return captured + 2 + max(lasts, default=-1)
 
 
 def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHistory:
@@ -105,24 +108,18 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
     inside = len({row.step for row in own})
     steps = [each for each in host.records if each.is_step]
     captured = [row for row, each in enumerate(steps) if each.captured]
-    first, last = (captured[0], captured[-1]) if captured else (len(steps), len(steps))
+    first = captured[0] if captured else len(steps)
     before = [bool(each.compiles) for each in steps[:first]]
-    # The last ones that have records of their own, while the capture still looked for a steadier part of training.
-    behind = steps[last + 1 :]
     after = host.after
     return CompileHistory(
         steps_before=len(before) if steps else None,
         compiling_before=sum(before) if steps else None,
         steps_in=len(host.steps) + once,
         compiling_in=inside + once,
-        steps_after=after.steps + len(behind) if after and not after.estimated else None,
-        compiling_after=after.compiling_steps + sum(bool(each.compiles) for each in behind)
-        if after and not after.estimated
-        else None,
-        seconds_after=after.seconds + sum(each.compile_seconds for each in behind) if after else None,
-        wall_seconds_after=after.wall_seconds + sum(each.wall_ns for each in behind) / NS_PER_S
-        if after
-        else None,
+        steps_after=after.steps if after and not after.estimated else None,
+        compiling_after=after.compiling_steps if after and not after.estimated else None,
+        seconds_after=after.seconds if after else None,
+        wall_seconds_after=after.wall_seconds if after else None,
         ended=bool(after and after.ended),
         returns=_returns(host, own) or (Returns.NEVER.value if once else ""),
     )
@@ -132,7 +129,7 @@ def _returns(host: HostRun, rows: list[CompileRow]) -> str:
     """Whether any of a host's compiles in captured steps comes again: the surest answer of their lines, or empty."""
     if rows and host.steps.source is StepSource.READS and graphs_grow(host.compiles):
         return Returns.YES.value  # each graph holds the steps before it, so that none is like another
-    lines = {row.frames[0] if row.frames else "" for row in rows}
+    lines = {row.line for row in rows}
     numbers = {row.step for row in rows if row.step is not None}
     late = late_of(numbers, host.steps.number)
     found = {
@@ -146,18 +143,25 @@ def _step_of(phases: list[Phase], time: int) -> int | None:
     return next((each.step for each in phases if each.start <= time < each.end), None)
 
 
-def _cause(each: Compile, frames: list[str], told: DebugCompile | None) -> Cause:
+def _cause(
+    each: Compile, frames: list[str], callers: dict[str, list[str]], told: DebugCompile | None
+) -> Cause:
     """The cause with a source line: of the op that changed, or where the user's code cut the graph.
 
     Ops inside libraries say less of what to change than the user's own frame does.
     """
     place = each.cause.source
-    if (not place or _LIBRARIES in place) and frames:
+    frames = frames or callers.get(place, [])
+    # The program of a read is no other form of the step's, whatever ops it lacks of it.
+    own = each.in_read and each.cause.kind == "graph"
+    if (not place or _LIBRARIES in place or own) and frames:
         place = source_of(frames[0])
+    called = (source_of(callers[at][0]) if at in callers else at for at in each.cause.also)
+    also = [at for at in dict.fromkeys(called) if at != place and _LIBRARIES not in at]
     detail = each.cause.detail
     if each.cause.kind == "unknown" and told is not None and told.cause:
         detail += f"; torch_xla says: {told.cause}, {told.inputs} inputs, {told.outputs} outputs"
     file, _, line = place.rpartition(":")
     if not line.isdigit():
         return Cause(each.cause.kind, detail)
-    return Cause(each.cause.kind, detail, file, int(line))
+    return Cause(each.cause.kind, detail, file, int(line), also, each.cause.others)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from tpuprof.model.compile.changed_lines import changed_lines
 from tpuprof.model.compile.outline import (
     Type,
     counted,
@@ -44,6 +45,8 @@ _NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
 _ARGUMENT = re.compile(r"(?!xla_)[A-Za-z_]\w*(?:\.\w+|\[[^\]]{1,64}\])*")
 # Changes named in a detail text; more are counted (items).
 _SHOWN = 3
+# Ops that do most of a model's work.
+_PRODUCTS = frozenset({"dot", "convolution"})
 # What changed where neither inputs, single constants nor the ops did.
 _SIZE = "a size in the graph changed, and no input did"
 _ARRAY = "an array of constants baked into the graph changed"
@@ -73,14 +76,18 @@ EXPLAINED = " (JAX's explanation)"
 class CompileCause:
     """Why a graph was compiled: kind is first, again, shape, dtype, sharding, constant, graph or unknown.
 
-    `source` is `file:line` of an op that uses what changed, empty where the programs carry no source lines. `more_ops`
-    is how many ops the program has more than the one that it was compared with: 0 where that was not counted.
+    `source` is `file:line` of an op that uses what changed, empty where the programs carry no source lines, and `also`
+    are further lines whose numbers changed: each of them compiles by itself. `others` says that there may be more
+    such lines, which the programs do not tell. `more_ops` is how many ops the program has more than the one that it was
+    compared with: 0 where that was not counted.
     """
 
     kind: str
     detail: str
     source: str = ""
     more_ops: int = 0
+    also: tuple[str, ...] = ()
+    others: bool = False
 
 
 # By the digests of the programs that a cause was found from.
@@ -111,18 +118,19 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
         compare(*pair) if pair else CompileCause("unknown", "unavailable: the HLO in the capture is damaged")
     )
     if pair and not cause.source:
-        cause = replace(cause, source=_source_by_another(program, known, programs, cause.kind))
+        lined = _by_another(program, known, programs, cause.kind)
+        cause = replace(cause, source=lined.source, also=lined.also, others=lined.others) if lined else cause
     if pair and nearest != known[0]:
         cause = replace(cause, detail=f"{cause.detail} ({NOT_THE_LAST})")
     return _KNOWN.put(key, cause)
 
 
-def _source_by_another(program: str, known: list[str], programs: Programs, kind: str) -> str:
-    """The line of a change, by a program that is as near as the one compared and has lines; empty where none is."""
+def _by_another(program: str, known: list[str], programs: Programs, kind: str) -> CompileCause | None:
+    """The cause by a program that is as near as the one compared and has lines; None where none tells that cause."""
     lined = programs.nearest_with_lines(program, known)
     pair = programs.nearest(program, [lined]) if lined else None
     cause = compare(*pair) if pair else None
-    return cause.source if cause is not None and cause.kind == kind else ""
+    return cause if cause is not None and cause.kind == kind else None
 
 
 def compare(new: HloModule, old: HloModule) -> CompileCause:
@@ -260,7 +268,15 @@ def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
         (place_of(old, each, literal_of, new) for each in removed),
     )
     place = next((each for each in places if each), "")
-    return CompileCause("constant", f"{noun} baked into the graph changed: {list_of(changes)}", place)
+    cause = CompileCause("constant", f"{noun} baked into the graph changed: {list_of(changes)}", place)
+    return _with_all_lines(cause, new, old)
+
+
+def _with_all_lines(cause: CompileCause, new: HloModule, old: HloModule) -> CompileCause:
+    """The cause with every line whose numbers changed; as it is where only its own line is known."""
+    lines, others = changed_lines(new, old, (literal_of, _array, _setting, size_of))
+    first, *more = lines or [cause.source]
+    return replace(cause, source=first, also=tuple(more), others=others and bool(first))
 
 
 def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
@@ -270,7 +286,7 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
     if not parts:
         return None
     detail = f"the ops changed: {list_of(parts)}"
-    if _has_backward(old) and _names_ops(new) and not _has_backward(new):
+    if _has_backward(old) and _names_ops(new) and not _has_backward(new) and _has_forward_of(old, new):
         detail += _NO_BACKWARD
     more = added.total() - removed.total()
     first, second = (new, old) if more >= 0 else (old, new)
@@ -288,7 +304,7 @@ def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
         else:
             text = ", ".join(dict.fromkeys(each.partition(" ")[0] for each in added))
         place = place_of(new, added[0], key, old) or place_of(old, removed[0], key, new)
-        return CompileCause("constant", f"{told}: {text}", place)
+        return _with_all_lines(CompileCause("constant", f"{told}: {text}", place), new, old)
     return None
 
 
@@ -323,6 +339,24 @@ def _setting(each: Instruction) -> str:
 
 def _has_backward(module: HloModule) -> bool:
     return any("backward" in each.op_name for each in module.instructions())
+
+
+def _has_forward_of(old: HloModule, new: HloModule) -> bool:
+    """Whether a program computes what the forward pass of another one does: the products of the same lines.
+
+    A mean of losses has no backward pass either, and is no evaluation. A model without products is known by its lines.
+    """
+
+    def lines(module: HloModule, opcodes: Collection[str] = ()) -> set[str]:
+        return {
+            each.source
+            for each in module.instructions()
+            if not opcodes or each.opcode in opcodes or each.opcode == "custom-call"
+        }
+
+    products = [lines(module, _PRODUCTS) for module in (old, new)]
+    has, wanted = (products[1], products[0]) if products[0] else (lines(new) - {""}, lines(old) - {""})
+    return bool(has & wanted) or (not products[0] and not (has and wanted))
 
 
 def _names_ops(module: HloModule) -> bool:

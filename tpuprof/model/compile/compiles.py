@@ -38,7 +38,8 @@ class Compile:
     """One compile. `step` is the row of the step it ran in, None outside any; `graph_hash` empty if unknown.
 
     `program` is what it made, `graph(fingerprint)`: the program that first ran after it; empty if none did.
-    `frames` are the Python frames that led to it, user first, where the trace has them.
+    `frames` are the Python frames that led to it, user first, where the trace has them; `in_read` says that they are of
+    a read of a value, which ran the graph by itself.
     """
 
     step: int | None
@@ -48,6 +49,7 @@ class Compile:
     duration_ps: int
     cause: CompileCause = NOT_COMPARED
     frames: tuple[str, ...] = ()
+    in_read: bool = False
 
 
 def find_compiles(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 # How far from a changed value a source line is looked for (ops).
 _HOPS = 4
+# Ops that only give a number another shape or type.
+_SPREADS = frozenset({"broadcast", "convert", "bitcast", "reshape", "copy"})
 # Ops that come and go with layouts and fusion decisions and say nothing of the user's program.
 INCIDENTAL = frozenset(
     {"bitcast", "copy", "parameter", "tuple", "get-tuple-element", "fusion", "transpose", "reshape"}
@@ -37,6 +39,44 @@ def _places_of(module: HloModule, wanted: str, key: Callable[[Instruction], str]
         for each in computation
         if key(each) == wanted and (found := source_of(each) or first_use(module, computation, each))
     )
+
+
+def lines_with(module: HloModule, wanted: str, key: Callable[[Instruction], str]) -> Counter[str]:
+    """The lines of ops of that key by what the program says of them, and how many ops each has.
+
+    XLA shares a constant among the lines that use it, and says of each copy that it is of the first of them: then the
+    uses tell the lines. A constant of one line that others use, as `torch.full` makes it, is of that line alone. Ops
+    without a line, as those of a backward pass, are of none, wherever their results go.
+    """
+    found: Counter[str] = Counter()
+    uses: Counter[str] = Counter()
+    for computation in module.computations.values():
+        for each in computation:
+            if key(each) == wanted:
+                found[source_of(each)] += 1
+                uses.update(_lines_of_uses(module, computation, each) if each.opcode == "constant" else ())
+    del found[""]
+    return uses if uses and (not found or set(found) & set(uses)) else found
+
+
+def _lines_of_uses(
+    module: HloModule, computation: Computation, origin: Instruction, hops: int = _HOPS
+) -> Iterator[str]:
+    """The lines of the ops that use a value, through fusions and ops that only spread it."""
+    for user in computation:
+        if not hops or origin.name not in user.operands:
+            continue
+        if user.opcode == "fusion":
+            at = user.operands.index(origin.name)
+            for inner in (
+                module.computations[name] for name in user.called_names() if name in module.computations
+            ):
+                for each in inner.parameters()[at : at + 1]:
+                    yield from _lines_of_uses(module, inner, each, hops - 1)
+        elif place := source_of(user):
+            yield place
+        elif user.opcode in _SPREADS:
+            yield from _lines_of_uses(module, computation, user, hops - 1)
 
 
 def odd_place(one: HloModule, other: HloModule) -> str:
@@ -70,7 +110,7 @@ def first_use(module: HloModule, computation: Computation, origin: Instruction) 
         ]
         places = [place for each in (*users, *inner) if (place := source_of(each))]
         if places:
-            return min(places, key=_line_order)
+            return min(places, key=line_order)
         names = {each.name for each in users}
     return ""
 
@@ -80,6 +120,7 @@ def source_of(each: Instruction) -> str:
     return each.user_source or each.source
 
 
-def _line_order(place: str) -> tuple[str, int]:
+def line_order(place: str) -> tuple[str, int]:
+    """A place by its file and its line."""
     file, _, line = place.rpartition(":")
     return file, int(line) if line.isdigit() else 0

@@ -25,7 +25,7 @@ from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord, compile_frames
 from tpuprof.records import record
 from tpuprof.run_folder import aftermath_files
-from tpuprof.units import MS_PER_S, PS_PER_S, counted
+from tpuprof.units import MS_PER_S, NS_PER_S, PS_PER_S, counted
 
 # Steps after the capture without a compile from which a compile counts as one that does not come again (steps), and as
 # a multiple of the captured steps: a compile every eighth step would have shown with 93 % in twenty.
@@ -123,6 +123,35 @@ class AfterCapture:
         """Those of a line (its innermost user frame) and those without one, which may be of any; of none, all."""
         return [each for name, each in self.lines.items() if not line or name in (line, UNKNOWN_LINE)]
 
+    def behind(self, records: Sequence[StepRecord]) -> AfterCapture:
+        """The same with the steps between the captured ones and these: records of their own tell of them."""
+        lines = dict(self.lines)
+        # Steps are numbered from the first one after the captured ones.
+        for name, each in lines.items():
+            lines[name] = replace(each, steps=[len(records) + step for step in each.steps])
+        for at in reversed(range(len(records))):
+            for line, seconds in records[at].line_seconds.items():
+                known = lines.get(line or UNKNOWN_LINE, CompilingLine(0, 0, 0.0, records[at].frames))
+                cuts = records[at].lines.get(line, 1)
+                lines[line or UNKNOWN_LINE] = CompilingLine(
+                    known.cuts + cuts,
+                    known.graphs + cuts,
+                    known.seconds + seconds,
+                    known.frames,
+                    [at, *known.steps],
+                )
+        wall = sum(each.wall_ns for each in records) / NS_PER_S
+        return replace(
+            self,
+            steps=self.steps + len(records),
+            compiling_steps=self.compiling_steps + sum(bool(each.compiles) for each in records),
+            graphs=self.graphs + sum(each.compiles for each in records),
+            seconds=self.seconds + sum(each.compile_seconds for each in records),
+            wall_seconds=self.wall_seconds + wall,
+            steps_seconds=None if self.steps_seconds is None else self.steps_seconds + wall,
+            lines=lines,
+        )
+
     def ended_compiling(self, captured: int, line: str = "") -> bool:
         """Whether steps compiled after the capture for this line, or for any, and then none of many."""
         lines = self.lines_of(line)
@@ -148,6 +177,17 @@ class History:
         return {
             each.step: each.wall_ms - each.compile_seconds * MS_PER_S for each in self.records if each.is_step
         }
+
+    def with_all_after(self) -> History:
+        """The same, where what came after the captured steps begins right behind them.
+
+        While a capture looks for a steadier part of training, the steps behind the captured ones have records.
+        """
+        last = max((row for row, each in enumerate(self.records) if each.captured), default=len(self.records))
+        behind = [each for each in self.records[last + 1 :] if each.is_step]
+        if self.after is None or self.after.estimated or not behind:
+            return self
+        return replace(self, after=self.after.behind(behind))
 
     def in_steps_like(self, steps: Steps) -> History:
         """The same; where the process saw no step after a recording by the clock, as many as the captured ones fill."""
@@ -281,8 +321,7 @@ def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> 
     if not once or len(steps) - len(once) < MIN_STEPS_LEFT:
         return steps, compiles
     kept = np.setdiff1d(np.arange(len(steps)), once)
-    behind = noted_after(history.records)
-    phases = [_phase(steps, row, compiles, seen_after_capture(lines[row], after, behind)) for row in once]
+    phases = [_phase(steps, row, compiles, seen_after_capture(lines[row], after)) for row in once]
     left = steps.only(kept, phases=tuple(sorted([*steps.phases, *phases], key=lambda each: each.start)))
     place = {int(row): at for at, row in enumerate(kept)}
     moved = [replace(each, step=place.get(each.step) if each.step is not None else None) for each in compiles]
@@ -315,21 +354,11 @@ def _phase(steps: Steps, row: int, compiles: list[Compile], seen_after: str) -> 
     return Phase(ONE_OFF_COMPILE, int(steps.start[row]), int(steps.end[row]), 0, evidence, number)
 
 
-def noted_after(records: Sequence[StepRecord]) -> list[StepRecord]:
-    """Steps between the captured ones and those that `AfterCapture` counts: training was not known to be steady."""
-    return [each for each in records if each.after and each.is_step]
-
-
-def seen_after_capture(line: str, after: AfterCapture, behind: Sequence[StepRecord] = ()) -> str:
-    """What was seen after the capture of compiles of a line, in words, where none of many steps compiled at last.
-
-    `behind` are steps right after the captured ones, which `after` does not count.
-    """
+def seen_after_capture(line: str, after: AfterCapture) -> str:
+    """What was seen after the capture of compiles of a line, in words, where none of many steps compiled at last."""
     lasts = [each.last_and_gap for each in after.lines_of(line)] if _cuts_of(line, after) else []
-    last = max((each[0] for each in lasts if each is not None), default=-1)
-    compiling = after.compiling_steps + sum(bool(each.compiles) for each in behind)
-    steps = replace(after, steps=after.steps + len(behind)).steps_text
-    if last < 0 and not any(each.compiles for each in behind):
-        return f"none came again in {steps} after"
+    last = max((each[0] for each in lasts if each is not None), default=None)
+    if last is None:
+        return f"none came again in {after.steps_text} after"
     quiet = counted(after.steps - 1 - last, "step")
-    return f"{compiling} of {steps} after compiled, and none of the last {quiet}"
+    return f"{after.compiling_steps} of {after.steps_text} after compiled, and none of the last {quiet}"

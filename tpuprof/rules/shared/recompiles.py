@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from tpuprof import parts as part
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
+from tpuprof.model.compile.places import line_order
 from tpuprof.model.compile.recurrence import (
     RETURNS_FROM_STEPS,
     UNKNOWN_LINE,
@@ -18,7 +18,6 @@ from tpuprof.model.compile.recurrence import (
     CompilingLine,
     Returns,
     late_of,
-    noted_after,
     occasions,
     rate,
     returns,
@@ -26,6 +25,7 @@ from tpuprof.model.compile.recurrence import (
 from tpuprof.model.outside_capture import SAME_RATE_FROM
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.model.telemetry import compiles_before
+from tpuprof.report.labels import places_text
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.shared.uncut import SEE, uncut
@@ -93,13 +93,18 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     evidence += [*_calls(chosen), *_rates(signals)]
     if _where_so_many(share, seen) < FAILS_FROM_SHARE:
         return passed(evidence, reason="compiles take too little of the step time to matter")
-    known = all(row.cause.kind != "unknown" for row in chosen)
+    # A cure of the lines that are named may leave others, and then saves nothing.
+    others = _may_have_others(chosen)
+    known = all(row.cause.kind != "unknown" for row in chosen) and not others
     return failed(
         min(share + most * _hidden(signals), 1.0),
         evidence,
-        title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, sure=least == most),
+        title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, sure=least == most)
+        + _lines_text(chosen, others=others),
         price=counterfactual(
-            _without(signals, most, first), _without(signals, least, first), of_step=1.0 - seen + share
+            _without(signals, most, first),
+            _without(signals, 0.0 if others else least, first),
+            of_step=1.0 - seen + share,
         ),
         confidence="low" if least != most else "high" if known and _rate_is_known(signals) else "medium",
         cases=_cases(signals, [row for row in chosen if row.cause.kind not in _UNTOLD]),
@@ -195,6 +200,28 @@ def _title(
     )
 
 
+def _may_have_others(chosen: list[CompileRow]) -> bool:
+    """Whether further lines may compile that no compile tells."""
+    told = [row.cause.others for row in chosen if row.cause.kind == "constant" and row.cause.places]
+    return bool(told) and all(told)
+
+
+def _lines_text(chosen: list[CompileRow], *, others: bool) -> str:
+    """All lines that make these compiles, where there are several: the price is of all of them together.
+
+    Without the line of a change, a cause has that of the graph cut, which makes none.
+    """
+    places = {
+        place
+        for row in chosen
+        for place in row.cause.places
+        if row.cause.kind == "constant" and place not in map(source_of, row.frames[:1])
+    }
+    if len(places) < 2:
+        return "; other lines may compile beside the one that is named" if others else ""
+    return f"; a cure needs changes at {places_text(sorted(places, key=line_order))}"
+
+
 def returning_parts(
     signals: Signals, compiles: list[CompileRow], chosen: list[CompileRow]
 ) -> tuple[float, float]:
@@ -224,7 +251,7 @@ def returning_parts(
 def _by_line(rows: list[CompileRow]) -> dict[str, list[CompileRow]]:
     found: dict[str, list[CompileRow]] = {}
     for row in rows:
-        found.setdefault(row.frames[0] if row.frames else "", []).append(row)
+        found.setdefault(row.line, []).append(row)
     return found
 
 
@@ -241,10 +268,7 @@ def _rates(signals: Signals) -> list[Evidence]:
     ]
     after = signals.after_capture
     if after is not None:
-        behind = [] if after.estimated else noted_after(signals.records_if_noted)
-        compiling = after.compiling_steps + sum(bool(record.compiles) for record in behind)
-        whole = replace(after, steps=after.steps + len(behind))
-        found.append(("after", compiling, whole.steps, whole.steps_text))
+        found.append(("after", after.compiling_steps, after.steps, after.steps_text))
     return [
         Evidence(f"steps that compiled {where} the capture ({of} of {text})", 100 * of / total, "per 100")
         for where, of, total, text in found
@@ -358,7 +382,6 @@ def _usual(kinds: list[str]) -> str:
 
 def compile_evidence(row: CompileRow) -> Evidence:
     """One compile with its cause, step and line."""
-    source = f"{row.cause.source_file}:{row.cause.source_line}" if row.cause.source_file else ""
     return Evidence(
         text=f"{row.cause.kind}: {row.cause.detail}",
         value=row.duration_ms,
@@ -367,5 +390,6 @@ def compile_evidence(row: CompileRow) -> Evidence:
         step=row.step,
         start_ns=row.start_ns,
         duration_ms=row.duration_ms,
-        source=source,
+        source=next(iter(row.cause.places), ""),
+        also=row.cause.also,
     )

@@ -1,0 +1,48 @@
+"""Compiles that a read of a value makes: their line is that of the read, not that of the step's graph cut."""
+
+import json
+
+from tests.builders import TraceBuilder
+from tpuprof.analysis.analyze import analyze_run
+
+CUT, READ = "train (train.py:20)", "train.py:25"
+
+
+def run(folder):
+    """Eight steps, of which each compiles in its graph cut; the fourth one's read runs a graph of its own."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    records = []
+    for number in range(8):
+        at = number * 100_000
+        python.event("train_step", at, 100_000, _r=1, step_num=number, tpuprof="step", origin="user")
+        python.event(
+            "tpuprof.graph_cut", at + 10, 60_000, tpuprof="graph_cut", call="sync", source="train.py:20"
+        )
+        python.event("StepMarker", at + 10, 50)
+        python.event("XLAGraphExecutor::Compile", at + 100, 50_000, graph_hash=f"hash{number}")
+        if number == 3:
+            python.event(
+                "tpuprof.host_read", at + 70_000, 20_000, tpuprof="host_read", call="item", source=READ
+            )
+            python.event("XLAGraphExecutor::Compile", at + 71_000, 10_000, graph_hash="mean")
+        compiles = [{"graphs": 1, "seconds": 0.05, "frames": [CUT]}]
+        records.append(
+            {"step": number, "wall_ns": 10**8, "captured": True, "counters": {}, "compiles": compiles}
+        )
+    trace.write(folder / "plugins" / "profile" / "one" / "host.xplane.pb")
+    notes = folder / "tpuprof"
+    notes.mkdir()
+    (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": []}))
+    (notes / "telemetry.host.0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
+    return analyze_run(folder)
+
+
+def test_each_compile_has_the_line_that_made_it(tmp_path):
+    rows = run(tmp_path).compiles
+    of_reads = [row for row in rows if row.graph_hash == "mean"]
+    assert [(row.frames, row.in_read, row.line) for row in of_reads] == [([f"item ({READ})"], True, "")]
+    assert {(*row.frames, row.in_read, row.line) for row in rows if row.graph_hash != "mean"} == {
+        (CUT, False, CUT)
+    }
+    assert [row.cause.places for row in of_reads] == [[READ]]

@@ -1,0 +1,60 @@
+"""Compiles that several lines make: the price is of all of them together, and every line is named."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.rules.given import compiled, given, steps
+from tpuprof.render.content import compile_place, place
+from tpuprof.rules.shared.recompiles import check_kinds
+
+
+def found(*causes):
+    """All ten captured steps compile, for the given further lines and whether there may be others."""
+    compiles = [
+        replace(row, cause=replace(row.cause, also=list(also), others=others))
+        for step in range(10)
+        for also, others in [causes[step % len(causes)]]
+        for row in [compiled("constant", step=step, file="train.py")]
+    ]
+    signals = given(
+        steps=steps(count=10, compile=90.0),
+        step_ms=100.0,
+        step_compiles=compiles,
+        compile_share=0.9,
+        after_capture=None,
+        records_if_noted=[],
+        framework="torch_xla",
+        uncut_steps=0.0,
+    )
+    return check_kinds(signals, ("constant",)), compiles
+
+
+def test_all_lines_are_named_and_priced_together():
+    outcome, compiles = found((("train.py:9",), False))
+    assert outcome.title.endswith("; a cure needs changes at train.py:7 and train.py:9")
+    assert outcome.evidence[0].places == ["train.py:7", "train.py:9"]
+    assert place(outcome.evidence[0]).startswith("train.py:7 and train.py:9")
+    assert compile_place(compiles[0]) == "train.py:7 and train.py:9"
+    assert outcome.confidence == "high"
+
+
+def test_lines_of_other_compiles_count_too():
+    outcome, _ = found(((), False), (("other.py:3",), False))
+    assert outcome.title.endswith("at other.py:3 and train.py:7")
+
+
+@pytest.mark.parametrize(
+    ("causes", "confidence", "sure"),
+    [
+        ([((), False)], "high", True),
+        ([((), True)], "medium", False),
+        # One compile tells all lines.
+        ([((), True), ((), False)], "high", True),
+    ],
+)
+def test_where_other_lines_may_compile_too_the_price_begins_at_nothing(causes, confidence, sure):
+    outcome, _ = found(*causes)
+    assert outcome.confidence == confidence
+    assert (outcome.price.most == outcome.price.least) is sure
+    assert ("other lines may compile" in outcome.title) is not sure
