@@ -192,7 +192,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "flow", "ask", "other"},
         "recompiles-shape": {"grows", "batch", "weights"},
-        "device-to-host-sync": {"value", "branch", "arrays"},
+        "device-to-host-sync": {"value", "branch", "arrays", "library"},
         "straggler-host": {"alone", "turns"},
         "barrier-skew": {"alone", "turns"},
         "eager-dispatch": {"ops", "beside", "limit"},

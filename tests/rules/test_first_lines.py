@@ -60,6 +60,24 @@ def test_reads_that_block_little_need_no_advice(share, cases):
     assert outcome_of(find_rule("device-to-host-sync"), given(**facts)).cases == cases
 
 
+CHECK = "torch/distributions/distribution.py:76"
+
+
+@pytest.mark.parametrize(
+    ("frames", "inside", "cases"),
+    [([f"__init__ (/v/site-packages/{CHECK})"], f" (in {CHECK})", {"library"}), ([], "", {"branch"})],
+    ids=["library", "program"],
+)
+def test_a_check_that_a_library_makes_is_to_be_turned_off(frames, inside, cases):
+    """A VAE without a condition of its own was advised `torch.where` for the checks of `torch.distributions`."""
+    facts = reads(1.0, 0.5, 50.0, "__bool__")
+    frames = [f"forward ({LINE})", *frames]
+    stacks = [HostStackRow("device_to_host_sync", frames, "Normal(m, s)", LINE, "Normal(m, s)", 40.0, 5.0)]
+    found = outcome_of(find_rule("device-to-host-sync"), given(**{**facts, "stacks_if_sampled": stacks}))
+    assert found.title == f"A tensor as a condition at {LINE}{inside} makes host and device take turns"
+    assert found.cases == cases
+
+
 @pytest.mark.parametrize(
     ("samples", "way"), [(None, "capture with `tpuprof capture -- ...`"), ("some", "capture more steps")]
 )

@@ -6,9 +6,9 @@ from tests.rules.given import given
 from tests.rules.situations import computed_again, reads
 from tpuprof.parts import TRACING
 from tpuprof.report.sections import HostStackRow
-from tpuprof.rules.host.device_to_host_sync.rule import BESIDE_READS, OF_BLOCKED
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
+from tpuprof.rules.shared.read_graphs import BESIDE_READS, OF_BLOCKED
 
 
 def outcome(busy, blocked, twice, device_type="CPU"):

@@ -36,6 +36,10 @@ value of an earlier step, which is there already, or check it every fiftieth ste
 [arrays] Where NumPy computes with the values, in an autograd Function say, write that in torch ops: they stay in the
 graph. Copy tensors to the host after `torch_xla.sync()`, and rarely.
 
+[library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
+and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
+reads to log can log less often (`logging_steps`, `log_every_n_steps`).
+
 ## How to fix in TorchTPU
 
 [value] Keep values on the device: add the losses up with `total += loss.detach()` and read `total` every hundredth
@@ -45,6 +49,10 @@ step. With deferred and fused ops each read also ends a fused program. `torch.ac
 as `(limit / norm).clamp(max=1)`. Where a value ends the Python loop, check it every fiftieth step.
 
 [arrays] Where NumPy computes with the values, write that in torch ops.
+
+[library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
+and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
+reads to log can log less often.
 
 ## How to fix in JAX
 
@@ -57,6 +65,9 @@ or check it every fiftieth step.
 
 [arrays] Where NumPy computes with whole arrays, such as averages of the weights or metrics, write that with `jax.numpy`
 inside the jitted step, and read its result where it is logged.
+
+[library] A library reads the value at this line. Where that is a check of its input, look for the option that turns it
+off; where it is a log, let it log less often.
 
 ## Limits and false positives
 
@@ -105,19 +116,18 @@ from dataclasses import replace
 
 from tpuprof import parts as part
 from tpuprof.model.host.reads import spoken_read
-from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
-from tpuprof.report.host_lines import library_place
-from tpuprof.report.schema import Evidence, Savings
-from tpuprof.rules.base import STABLE, Outcome, Price, counterfactual, failed, passed, rule
-from tpuprof.rules.pricing import BOUND
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.programs import JAX
+from tpuprof.rules.shared.named_reads import at_place, blocked_by_reads, in_library, spoken
+from tpuprof.rules.shared.read_graphs import GONE, computed_again, own_graphs
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import PS_PER_MS, counted, format_ms, format_share
+from tpuprof.units import counted, format_share
 
 # Share of the step that a CPU device is busy from which the gain of a read is uncertain. Not fitted: it is between a
 # program whose price was right at 54 % busy and programs that are busy nearly all of the step, whose measured gains
@@ -131,19 +141,6 @@ ARE_READY = "values are read when they are ready: that is the host's own work, a
 # Calls whose value decides what the program does next, and those that hand an array over, for NumPy or for a log.
 _BRANCHES = frozenset({"__bool__"})
 _ARRAYS = frozenset({"cpu", "numpy", "tolist", "device_get", "__array__"})
-# The named event of a read, with the graph that it runs.
-READ = "host_read"
-# What of a step goes with its reads: what the host itself does in a read too, but for tracing that the step's own graph
-# then needs.
-_GONE = Change(unblock=True, named_events={READ: 0.0})
-# What reads that run graphs save at most on a device that is this machine's CPU, over what they block (ratio). The host
-# traces more slowly right after a read, as the device's threads had the CPUs and their caches: with 20 reads of tiny
-# graphs per step a backward pass took 2.1 ms, without them 0.6. Captured steps of 15.9 ms, blocked for 8.5, were 3.6 ms
-# without the reads; other programs gained 0.8 to 1.4 times what was blocked (torch_xla 2.9, 2 CPUs).
-BESIDE_READS = 1.45
-# All of the device's work over what reads block, up to which the reads wait for the host's own work more than for the
-# device (ratio).
-OF_BLOCKED = 0.5
 
 
 @rule(
@@ -185,20 +182,21 @@ def check(signals: Signals) -> Outcome:
     """Fail where reads make the device work twice, or where most steps hold one and its turns are worth naming."""
     if uncut(signals):
         return passed(reason=SEE)
-    return replace(_again(signals) or _own_graphs(signals) or _turns(signals), cases=_cases(signals))
+    return replace(computed_again(signals) or own_graphs(signals) or _turns(signals), cases=_cases(signals))
 
 
 def _cases(signals: Signals) -> frozenset[str]:
-    """What the values are read for, as far as the calls show: each has advice of its own."""
-    enough = ADVISED_FROM_SHARE * _blocked(signals)
-    calls = {row.call for row in signals.host_reads if row.blocked_ms_per_step >= enough}
+    """What the values are read for, as far as the calls show: each has advice of its own.
+
+    A read that a library makes is no call of the program's: its options are what can be changed.
+    """
+    enough = ADVISED_FROM_SHARE * blocked_by_reads(signals)
+    rows = [row for row in signals.host_reads if row.blocked_ms_per_step >= enough]
+    own = [row for row in rows if not in_library(signals, row.source)]
+    calls = {row.call for row in own}
     cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
+    cases |= {"library"} if len(own) < len(rows) else set()
     return frozenset(cases | ({"value"} if calls - _BRANCHES or not cases else set()))
-
-
-def _blocked(signals: Signals) -> float:
-    """What all reads block of a step (ms)."""
-    return sum(row.blocked_ms_per_step for row in signals.host_reads)
 
 
 def _turns(signals: Signals) -> Outcome:
@@ -220,7 +218,7 @@ def _turns(signals: Signals) -> Outcome:
     idle = max(1 - signals.busy_share - compiling, 0.0)
     # A read that waits for nothing is the host's own work, which host and device do not do in turns.
     unwaited = signals.unwaited_reads_ms
-    blocked = max(_blocked(signals) - unwaited, 0.0) / signals.step_ms
+    blocked = max(blocked_by_reads(signals) - unwaited, 0.0) / signals.step_ms
     if unwaited:
         evidence.append(Evidence("reads during which the device has nothing to do", unwaited, "ms per step"))
     # What the turns cost is at most the shorter of the two: the host's work the device waits for, the wait itself.
@@ -254,7 +252,7 @@ def _turns(signals: Signals) -> Outcome:
         known, sure = known and ready < FAILS_FROM_SHARE * share, min(sure, max(share - ready, 0.0))
     # Without one of several reads the next one waits instead: the price is of all of them.
     certain = known and bool(first) and not others
-    price = counterfactual(_GONE, free if sure and first else Change(), ceiling=share, sure=sure)
+    price = counterfactual(GONE, free if sure and first else Change(), ceiling=share, sure=sure)
     sure_of = "high" if certain else "medium"
     return failed(share, evidence, title=title, price=price, confidence=sure_of, at_stake=at_stake)
 
@@ -264,8 +262,7 @@ def _turns_title(signals: Signals, others: int) -> str:
     first = signals.python_reads[0] if signals.python_reads else None
     read = "A read from the device"
     if first and first.source:
-        inside = library_place(signals.stacks_if_sampled, part.HOST_SYNC, first.source)
-        read = f"{_spoken(first.call)} at {first.source}{f' (in {inside})' if inside else ''}"
+        read = f"{spoken(first.call)}{at_place(signals, first.source)}"
     hold, make = ("holds", "makes") if not others else ("hold", "make")
     more = f" and reads at {counted(others, 'other line')}" if others else ""
     does = f"{hold} training up" if signals.idles_in_reads else f"{make} host and device take turns"
@@ -298,144 +295,13 @@ def _sure_gain(signals: Signals) -> tuple[bool, float]:
     return idle, float(idle) if free is None else free
 
 
-def _spoken(call: str) -> str:
-    """A read at the start of a sentence."""
-    said = spoken_read(call)
-    return said[:1].upper() + said[1:] if " " in said else said
-
-
-def _again(signals: Signals) -> Outcome | None:
-    """Where reads run graphs of their own, and the step computes the same again; None where that takes too little."""
-    by_step, step_ms = signals.computed_again_ms.tolist(), signals.step_ms
-    steps = len(signals.steps)
-    twice = sum(by_step) / steps
-    alone = twice / step_ms >= FAILS_FROM_SHARE
-    if not alone and not _add_up(signals, twice):
-        return None
-    least, most = _limits(signals, twice)
-    few, rows = said_of_few(by_step), signals.read_graphs
-    evidence = [
-        Evidence(
-            f"graphs that {row.call} ran, {row.occurrences / steps:.2g} per step: device work that the step does again",
-            row.again_ps / PS_PER_MS / steps,
-            "ms per step",
-            source=row.source,
-        )
-        for row in rows
-        if row.again_ps
-    ]
-    if signals.graphs_for_reads_ms:
-        made = "device idle while the host makes graphs that reads run: a part of what they block"
-        evidence.append(Evidence(made, signals.graphs_for_reads_ms, "ms per step"))
-    evidence += [
-        Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
-        for row in signals.host_reads
-    ]
-    again = [row for row in rows if row.again_ps]
-    first = max(again or rows, key=lambda row: row.again_ps)
-    place = f" at {first.source}" if first.source else ""
-    who = f"{_spoken(first.call)}{place} runs graphs of its own"
-    if len(again) > 1:
-        others = counted(len(again) - 1, "other line")
-        who = f"{_spoken(first.call)}{place} and reads at {others} run graphs of their own"
-    holds = (
-        "" if alone else f", holds training up for {format_share(_blocked(signals) / step_ms)} of each step"
-    )
-    return failed(
-        most / step_ms,
-        evidence,
-        title=f"{who} in mid-step{holds}, and the step computes the same again: "
-        f"{format_ms(twice)} per step{f' ({few})' if few else ''}",
-        reason="" if alone else _waits_in_cuts(signals),
-        # The change says which time it is, for other findings that sell it as well.
-        price=Price(savings=Savings(least, most, BOUND), most=_GONE),
-    )
-
-
-def _add_up(signals: Signals, twice: float) -> bool:
-    """Whether reads that wait for their own graphs alone are worth naming by all that they cost.
-
-    What they block holds making that graph and running it, and what is computed again is that run: all of it is one
-    time. A read that waits for other work of the device makes turns, whatever small graph it runs.
-    """
-    if (
-        not signals.sees_device
-        or not signals.python_reads
-        or signals.reads_in_steps_share < READS_IN_STEPS_SHARE
-    ):
-        return False
-    if not twice >= OF_BLOCKED * _blocked(signals) > 0:
-        return False
-    return _limits(signals, twice)[1] >= FAILS_FROM_SHARE * signals.step_ms
-
-
-def _waits_in_cuts(signals: Signals) -> str:
-    """What is said of waits for the device in graph cuts, beside the price of reads; empty where there are none."""
-    waited = signals.runtime_wait_ms
-    if not waited:
-        return ""
-    return (
-        f"the runtime waits for the device too, {format_ms(waited)} per step: how much of that goes with the reads is "
-        "unknown, and not in the price"
-    )
-
-
-def _own_graphs(signals: Signals) -> Outcome | None:
-    """Where the host makes graphs for reads, and a device that works little does not explain what they block."""
-    blocked = _blocked(signals)
-    made = signals.graphs_for_reads_ms
-    if made < FAILS_FROM_SHARE * signals.step_ms or not signals.sees_device or not signals.python_reads:
-        return None
-    if signals.step_ms * signals.busy_share > OF_BLOCKED * blocked:
-        return None
-    least, most = _limits(signals, sum(signals.computed_again_ms.tolist()) / len(signals.steps))
-    first = signals.python_reads[0]
-    place = f" at {first.source}" if first.source else ""
-    evidence = [
-        Evidence("device idle while the host makes graphs that reads run", made, "ms per step"),
-        *(
-            Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
-            for row in signals.host_reads
-        ),
-    ]
-    return failed(
-        most / signals.step_ms,
-        evidence,
-        title=f"{_spoken(first.call)}{place} runs graphs of its own in mid-step, and holds training up for "
-        f"{format_share(blocked / signals.step_ms)} of each step",
-        price=Price(savings=Savings(least, most, BOUND), most=_GONE),
-    )
-
-
-def _limits(signals: Signals, twice: float) -> tuple[float, float]:
-    """What a step saves at least and at most without reads that run graphs, where it computes so much twice (ms).
-
-    The host goes on earlier by what they block; at the worst it then waits for all that is left of the device's work.
-    """
-    step_ms, busy = signals.step_ms, signals.step_ms * signals.busy_share
-    blocked = _blocked(signals)
-    beside = BESIDE_READS if signals.device_type == "CPU" else 1.0
-    most = max(min(step_ms - busy + twice, beside * max(blocked, _in_calls(signals))), twice)
-    return max(min(blocked + twice - busy, most), twice), most
-
-
-def _in_calls(signals: Signals) -> float:
-    """What samples find at the lines that read, in ms per step: also entering the call, and freeing its graph."""
-    lines = {(row.source, row.call) for row in signals.host_reads if row.source}
-    return sum(
-        row.exposed_ms_per_step + row.hidden_ms_per_step
-        for row in signals.stacks_if_sampled
-        if any(row.source == source and f"{call}(" in row.user_call for source, call in lines)
-    )
-
-
 def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
     """Where the trace shows no device: what the reads block bounds what they cost, and so does the host's own work.
 
     A read that waits for a compile would wait without the read too: that time is the compile's.
     """
     waited = signals.steps.mean_parts().get(part.HOST_SYNC, 0.0)
-    blocked = min(_blocked(signals), waited) / signals.step_ms
+    blocked = min(blocked_by_reads(signals), waited) / signals.step_ms
     if blocked < FAILS_FROM_SHARE:
         return passed(evidence)
     # What is read waits for is done without it too, and takes as long: that much of the step is left.
@@ -449,14 +315,14 @@ def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
             evidence, reason=f"values are read, but what they wait for is {format_share(left)} of the step"
         )
     rows = signals.python_reads or signals.host_reads
-    place = f" at {rows[0].source}" if rows[0].source else ""
+    place = at_place(signals, rows[0].source)
     known = signals.device_at_most_ms
     sure = known is not None and known < DEVICE_MOSTLY_BUSY_FROM * signals.step_ms and not signals.cpus_taken
     free = Change(unblock=True)
     return failed(
         share,
         evidence,
-        title=f"{_spoken(rows[0].call)}{place} holds training up for {format_share(blocked)} of each step"
+        title=f"{spoken(rows[0].call)}{place} holds training up for {format_share(blocked)} of each step"
         if sure
         else f"The host waits {format_share(blocked)} of each step for {spoken_read(rows[0].call)}{place}",
         price=counterfactual(free, None if sure else Change()),

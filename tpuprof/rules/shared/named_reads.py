@@ -1,0 +1,30 @@
+"""How the rules name a read: its call, its line, and the place in a library that the line leads to."""
+
+from __future__ import annotations
+
+from tpuprof import parts as part
+from tpuprof.model.host.reads import spoken_read
+from tpuprof.report.host_lines import library_place
+from tpuprof.signals import Signals
+
+
+def in_library(signals: Signals, source: str) -> str:
+    """Where in a library a line of the program reads; empty where it reads itself."""
+    return library_place(signals.stacks_if_sampled, part.HOST_SYNC, source) if source else ""
+
+
+def at_place(signals: Signals, source: str) -> str:
+    """Where a value is read, as the end of its name: the line, and the place in a library that it leads to."""
+    inside = in_library(signals, source)
+    return (f" at {source}" if source else "") + (f" (in {inside})" if inside else "")
+
+
+def spoken(call: str) -> str:
+    """A read at the start of a sentence."""
+    said = spoken_read(call)
+    return said[:1].upper() + said[1:] if " " in said else said
+
+
+def blocked_by_reads(signals: Signals) -> float:
+    """What all reads block of a step (ms)."""
+    return sum(row.blocked_ms_per_step for row in signals.host_reads)

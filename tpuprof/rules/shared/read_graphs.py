@@ -1,0 +1,155 @@
+"""What reads cost that run graphs of their own: making them, running them, and computing the same again."""
+
+from __future__ import annotations
+
+from tpuprof.model.in_few_steps import said_of_few
+from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
+from tpuprof.report.schema import Evidence, Savings
+from tpuprof.rules.base import Outcome, Price, failed
+from tpuprof.rules.pricing import BOUND
+from tpuprof.rules.shared.named_reads import at_place, blocked_by_reads, spoken
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+from tpuprof.units import PS_PER_MS, counted, format_ms, format_share
+
+# The named event of a read, with the graph that it runs.
+READ = "host_read"
+# What of a step goes with its reads: what the host itself does in a read too, but for tracing that the step's own graph
+# then needs.
+GONE = Change(unblock=True, named_events={READ: 0.0})
+# What reads that run graphs save at most on a device that is this machine's CPU, over what they block (ratio). The host
+# traces more slowly right after a read, as the device's threads had the CPUs and their caches: with 20 reads of tiny
+# graphs per step a backward pass took 2.1 ms, without them 0.6. Captured steps of 15.9 ms, blocked for 8.5, were 3.6 ms
+# without the reads; other programs gained 0.8 to 1.4 times what was blocked (torch_xla 2.9, 2 CPUs).
+BESIDE_READS = 1.45
+# All of the device's work over what reads block, up to which the reads wait for the host's own work more than for the
+# device (ratio).
+OF_BLOCKED = 0.5
+
+
+def computed_again(signals: Signals) -> Outcome | None:
+    """Where reads run graphs of their own, and the step computes the same again; None where that takes too little."""
+    by_step, step_ms = signals.computed_again_ms.tolist(), signals.step_ms
+    steps = len(signals.steps)
+    twice = sum(by_step) / steps
+    alone = twice / step_ms >= FAILS_FROM_SHARE
+    if not alone and not _add_up(signals, twice):
+        return None
+    least, most = _limits(signals, twice)
+    few, rows = said_of_few(by_step), signals.read_graphs
+    evidence = [
+        Evidence(
+            f"graphs that {row.call} ran, {row.occurrences / steps:.2g} per step: device work that the step does again",
+            row.again_ps / PS_PER_MS / steps,
+            "ms per step",
+            source=row.source,
+        )
+        for row in rows
+        if row.again_ps
+    ]
+    if signals.graphs_for_reads_ms:
+        made = "device idle while the host makes graphs that reads run: a part of what they block"
+        evidence.append(Evidence(made, signals.graphs_for_reads_ms, "ms per step"))
+    evidence += [
+        Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
+        for row in signals.host_reads
+    ]
+    again = [row for row in rows if row.again_ps]
+    first = max(again or rows, key=lambda row: row.again_ps)
+    place = at_place(signals, first.source)
+    who = f"{spoken(first.call)}{place} runs graphs of its own"
+    if len(again) > 1:
+        others = counted(len(again) - 1, "other line")
+        who = f"{spoken(first.call)}{place} and reads at {others} run graphs of their own"
+    holds = (
+        ""
+        if alone
+        else f", holds training up for {format_share(blocked_by_reads(signals) / step_ms)} of each step"
+    )
+    return failed(
+        most / step_ms,
+        evidence,
+        title=f"{who} in mid-step{holds}, and the step computes the same again: "
+        f"{format_ms(twice)} per step{f' ({few})' if few else ''}",
+        reason="" if alone else _waits_in_cuts(signals),
+        # The change says which time it is, for other findings that sell it as well.
+        price=Price(savings=Savings(least, most, BOUND), most=GONE),
+    )
+
+
+def _add_up(signals: Signals, twice: float) -> bool:
+    """Whether reads that wait for their own graphs alone are worth naming by all that they cost.
+
+    What they block holds making that graph and running it, and what is computed again is that run: all of it is one
+    time. A read that waits for other work of the device makes turns, whatever small graph it runs.
+    """
+    if (
+        not signals.sees_device
+        or not signals.python_reads
+        or signals.reads_in_steps_share < READS_IN_STEPS_SHARE
+    ):
+        return False
+    if not twice >= OF_BLOCKED * blocked_by_reads(signals) > 0:
+        return False
+    return _limits(signals, twice)[1] >= FAILS_FROM_SHARE * signals.step_ms
+
+
+def _waits_in_cuts(signals: Signals) -> str:
+    """What is said of waits for the device in graph cuts, beside the price of reads; empty where there are none."""
+    waited = signals.runtime_wait_ms
+    if not waited:
+        return ""
+    return (
+        f"the runtime waits for the device too, {format_ms(waited)} per step: how much of that goes with the reads is "
+        "unknown, and not in the price"
+    )
+
+
+def own_graphs(signals: Signals) -> Outcome | None:
+    """Where the host makes graphs for reads, and a device that works little does not explain what they block."""
+    blocked = blocked_by_reads(signals)
+    made = signals.graphs_for_reads_ms
+    if made < FAILS_FROM_SHARE * signals.step_ms or not signals.sees_device or not signals.python_reads:
+        return None
+    if signals.step_ms * signals.busy_share > OF_BLOCKED * blocked:
+        return None
+    least, most = _limits(signals, sum(signals.computed_again_ms.tolist()) / len(signals.steps))
+    first = signals.python_reads[0]
+    place = at_place(signals, first.source)
+    evidence = [
+        Evidence("device idle while the host makes graphs that reads run", made, "ms per step"),
+        *(
+            Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
+            for row in signals.host_reads
+        ),
+    ]
+    return failed(
+        most / signals.step_ms,
+        evidence,
+        title=f"{spoken(first.call)}{place} runs graphs of its own in mid-step, and holds training up for "
+        f"{format_share(blocked / signals.step_ms)} of each step",
+        price=Price(savings=Savings(least, most, BOUND), most=GONE),
+    )
+
+
+def _limits(signals: Signals, twice: float) -> tuple[float, float]:
+    """What a step saves at least and at most without reads that run graphs, where it computes so much twice (ms).
+
+    The host goes on earlier by what they block; at the worst it then waits for all that is left of the device's work.
+    """
+    step_ms, busy = signals.step_ms, signals.step_ms * signals.busy_share
+    blocked = blocked_by_reads(signals)
+    beside = BESIDE_READS if signals.device_type == "CPU" else 1.0
+    most = max(min(step_ms - busy + twice, beside * max(blocked, _in_calls(signals))), twice)
+    return max(min(blocked + twice - busy, most), twice), most
+
+
+def _in_calls(signals: Signals) -> float:
+    """What samples find at the lines that read, in ms per step: also entering the call, and freeing its graph."""
+    lines = {(row.source, row.call) for row in signals.host_reads if row.source}
+    return sum(
+        row.exposed_ms_per_step + row.hidden_ms_per_step
+        for row in signals.stacks_if_sampled
+        if any(row.source == source and f"{call}(" in row.user_call for source, call in lines)
+    )
