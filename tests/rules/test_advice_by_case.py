@@ -173,6 +173,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "straggler-host": {"alone", "turns"},
         "barrier-skew": {"alone", "turns"},
         "eager-dispatch": {"ops", "beside", "limit"},
+        "optimizer-loop": {"torch", "trainer", "own"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
