@@ -259,7 +259,7 @@ def _turns_title(signals: Signals, others: int) -> str:
     read = "A read from the device"
     if first and first.source:
         inside = library_place(signals.stacks_if_sampled, part.HOST_SYNC, first.source)
-        read = f"{_spoken(first.call)} at {first.source}{f' (in {inside})' if inside else ''}"
+        read = f"{_spoken(signals, first.call)} at {first.source}{f' (in {inside})' if inside else ''}"
     hold, make = ("holds", "makes") if not others else ("hold", "make")
     more = f" and reads at {counted(others, 'other line')}" if others else ""
     does = f"{hold} training up" if signals.idles_in_reads else f"{make} host and device take turns"
@@ -292,9 +292,9 @@ def _sure_gain(signals: Signals) -> tuple[bool, float]:
     return idle, float(idle) if free is None else free
 
 
-def _spoken(call: str) -> str:
-    """A read at the start of a sentence."""
-    said = spoken_read(call)
+def _spoken(signals: Signals, call: str) -> str:
+    """A read at the start of a sentence, in the framework's words."""
+    said = spoken_read(call, signals.framework)
     return said[:1].upper() + said[1:] if " " in said else said
 
 
@@ -324,10 +324,10 @@ def _again(signals: Signals) -> Outcome | None:
     again = [row for row in rows if row.again_ps]
     first = max(again or rows, key=lambda row: row.again_ps)
     place = f" at {first.source}" if first.source else ""
-    who = f"{_spoken(first.call)}{place} runs graphs of its own"
+    who = f"{_spoken(signals, first.call)}{place} runs graphs of its own"
     if len(again) > 1:
         others = counted(len(again) - 1, "other line")
-        who = f"{_spoken(first.call)}{place} and reads at {others} run graphs of their own"
+        who = f"{_spoken(signals, first.call)}{place} and reads at {others} run graphs of their own"
     return failed(
         most / step_ms,
         evidence,
@@ -359,7 +359,7 @@ def _own_graphs(signals: Signals) -> Outcome | None:
     return failed(
         most / signals.step_ms,
         evidence,
-        title=f"{_spoken(first.call)}{place} runs graphs of its own in mid-step, and holds training up for "
+        title=f"{_spoken(signals, first.call)}{place} runs graphs of its own in mid-step, and holds training up for "
         f"{format_share(blocked / signals.step_ms)} of each step",
         price=Price(savings=Savings(least, most, BOUND), most=_GONE),
     )
@@ -414,7 +414,7 @@ def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{_spoken(rows[0].call)}{place} holds training up for {format_share(blocked)} of each step",
+        title=f"{_spoken(signals, rows[0].call)}{place} holds training up for {format_share(blocked)} of each step",
         price=counterfactual(free, None if sure else Change()),
         reason="how much of that is the device's own work is unknown: the trace has no device plane",
     )
