@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.units import counted, format_bytes, format_ms, format_ms_range, format_share, times
+from tpuprof.units import (
+    count_of,
+    counted,
+    format_bytes,
+    format_ms,
+    format_ms_range,
+    format_share,
+    listed,
+    times,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +66,26 @@ def test_format_bytes(count, text):
 )
 def test_counted(count, text):
     assert counted(count, "step") == text
+
+
+@pytest.mark.parametrize(
+    ("names", "rest", "total", "text"),
+    [
+        ("ab", "", None, "a, b"),
+        ("abc", "", None, "a, b and 1 more"),
+        ("abcd", "other", None, "a, b and 2 others"),
+        ("abc", "more line", None, "a, b and 1 more line"),
+        ("ab", "other", 7, "a, b and 5 others"),
+        ("ab", "other", 2, "a, b"),
+    ],
+)
+def test_a_list_that_is_cut_says_how_many_it_leaves_out(names, rest, total, text):
+    assert listed(list(names), 2, rest, total) == text
+
+
+def test_a_count_of_something_with_a_name_reads_as_one():
+    assert count_of(1, "less") == "1 x less"
+    assert count_of(1234, "add") == "1,234 x add"
 
 
 @pytest.mark.parametrize(("count", "text"), [(1, "once"), (3, "3 times"), (0.5, "0.5 times")])

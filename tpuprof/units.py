@@ -6,7 +6,7 @@ wall clock gave them. Reports carry milliseconds as floats.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 PS_PER_NS = 1_000
 PS_PER_US = 1_000_000
@@ -89,6 +89,22 @@ def _three_digits(value: float) -> str:
 def counted(count: float, noun: str) -> str:
     """A count with its noun, in the plural unless it is one: `1 compile`, `3 compiles`, `2.5 graphs`."""
     return f"{count:g} {noun}" if count == 1 else f"{count:g} {noun}s"
+
+
+def listed(names: Sequence[str], most: int, rest: str = "", total: int | None = None) -> str:
+    """The first names of a list, and how many it leaves out: `a, b and 3 more`, or `a, b and 3 others` with a noun.
+
+    `total` is how many there are where `names` are the first of them.
+    """
+    shown = names[:most]
+    left = (len(names) if total is None else total) - len(shown)
+    said = ", ".join(shown)
+    return f"{said} and {counted(left, rest) if rest else f'{left} more'}" if left > 0 else said
+
+
+def count_of(count: float, name: str) -> str:
+    """How often something with a name is called: `1 x less`. "1 of less" reads as if a word were missing."""
+    return f"{count:,.0f} x {name}"
 
 
 def times(count: float) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.builders import TraceBuilder, op
 
-# Modules of tpuprof that a plain analysis imports beside its rules, and modules of others: a tenth more than today (modules).
-MOST_OF_OURS = 270
+# Modules of tpuprof that a plain analysis imports beside its rules, and modules of others (modules). All of ours are
+# needed: the last one raised it by one, as one that had grown too long became two.
+MOST_OF_OURS = 271
 MOST_OF_OTHERS = 330
 # What a plain analysis has no use for.
 LEFT_OUT = {

@@ -107,6 +107,12 @@ def test_steps_without_markers_come_from_what_is_called(analyze):
     assert "12 calls" in report.steps.note
 
 
+def test_a_step_of_one_call_is_named_by_it(analyze):
+    """ "A step is one repetition of 1 call of jitted functions" was said."""
+    note = analyze(one_by_one(ops=1)).steps.note
+    assert note == "no step marker in the trace: a step is one call of subtract"
+
+
 def test_ops_without_jit_are_found_and_advised_for_jax(analyze):
     report = analyze(one_by_one())
     (found,) = [each for each in report.findings if each.rule == "eager-dispatch"]
@@ -139,7 +145,7 @@ def test_many_calls_of_one_function_are_no_ops_that_run_one_by_one(analyze, othe
     assert found.status == "failed"
     assert ("A step calls jitted functions 30 times, most often act, and" in found.title) is one_function
     # They have the events that ops have: untrue is that ops run one by one.
-    named = "A step runs 30 programs one by one (23 of act, 1 of other0, 1 of other1, and 5 others)"
+    named = "A step runs 30 programs one by one (23 x act, 1 x other0, 1 x other1 and 5 others)"
     assert found.title.startswith(named) is not one_function
     assert not [each for each in found.evidence if "ops" in each.text]
     assert (found.savings.low == pytest.approx(0)) is one_function
@@ -510,7 +516,7 @@ def test_a_wait_for_an_array_in_numpy_is_a_read(analyze, call):
     (read,) = report.host_reads
     assert (read.call, read.source, read.occurrences) == ("__array__", "/home/u/train.py:7", 8)
     assert report.verdict.bound == "sync"
-    assert "a tensor turned into an array at /home/u/train.py:7" in report.verdict.sentence
+    assert "It is an array turned into a NumPy array at /home/u/train.py:7" in report.verdict.sentence
 
 
 def test_a_wait_in_another_call_is_no_read(analyze):

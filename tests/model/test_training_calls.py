@@ -171,7 +171,7 @@ def test_a_host_that_runs_ahead_keeps_the_longer_step(analyze):
     report = analyze(trace)
     assert report.steps.count in (5, 6)
     assert (
-        "one repetition of 6 calls of jitted functions (5 of train_step, 1 of eval_step)" in report.steps.note
+        "one repetition of 6 calls of jitted functions (5 x train_step, 1 x eval_step)" in report.steps.note
     )
 
 

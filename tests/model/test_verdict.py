@@ -666,7 +666,7 @@ def test_a_read_that_a_library_makes_is_named_with_its_place_there(monkeypatch, 
     """A program without a condition of its own was told of "a tensor as a condition", and of nothing that makes it."""
     read = HostReadRow("__bool__", "train.py:5", 10, 1.0)
     monkeypatch.setattr("tpuprof.analysis.sections.verdict.host_read_rows", lambda _: [read])
-    run = SimpleNamespace(hosts=[SimpleNamespace(steps=range(10))])
+    run = SimpleNamespace(hosts=[SimpleNamespace(steps=range(10), framework="torch_xla")])
     frames = ["forward (train.py:5)", innermost]
     stacks = [HostStackRow("device_to_host_sync", frames, "f()", "train.py:5", "f()", 0.5, 0.5)]
     assert _named_read(run, stacks) == f" It is a tensor as a condition at train.py:5{said}."

@@ -197,6 +197,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "barrier-skew": {"alone", "turns"},
         "eager-dispatch": {"ops", "beside", "limit"},
         "truncated-trace": {"lost", "start", "ahead"},
+        "optimizer-loop": {"torch", "trainer", "own"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}

@@ -323,6 +323,29 @@ def test_a_cause_of_what_a_broad_rule_sees_comes_before_it(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("price", "first"),
+    [
+        # The host's half of a turn: without it the device's half takes as long as it does.
+        (counterfactual(Change(host={"tracing": 0.0})), "broad"),
+        # The time that the specific one takes out, and more.
+        (counterfactual(Change(device={"compute": 0.0})), "specific"),
+        # Without a price nothing tells how much of it the specific one names.
+        (None, "specific"),
+    ],
+)
+def test_the_larger_saving_comes_first_where_a_broad_one_is_of_other_time(tmp_path, price, first):
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+    less = counterfactual(Change(device={"compute": 0.4}))
+    rules = [
+        made("broad", lambda _signals: failed(0.5, [Evidence("it")], price=price), broad=True),
+        made("specific", lambda _signals: failed(0.3, [Evidence("it")], price=less), category="others"),
+    ]
+    found = run_rules(Signals(report_of(run), run), rules)
+    assert [round(each.severity, 1) for each in sorted(found, key=lambda each: each.rule)] == [0.5, 0.3]
+    assert found[0].rule == first
+
+
+@pytest.mark.parametrize(
     ("category", "part", "first"),
     [
         ("run", thresholds.SPECIFIC_OF_RUN_FROM + 0.01, "specific"),

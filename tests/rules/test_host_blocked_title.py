@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.rules.given import asleep, given, step
-from tpuprof.rules.host.host_blocked.rule import TOLD_FROM_SHARE
+from tests.rules.given import asleep, given, op, step
+from tpuprof.rules.host.host_blocked.rule import SEEN_FROM_SHARE, TOLD_FROM_SHARE
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
 
@@ -92,3 +92,39 @@ def test_what_a_module_computes_on_the_host_the_device_has_to_compute():
         ),
     )
     assert outcome.price.most.host == {"host:python": pytest.approx(1.0)}
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "said"),
+    [
+        (2.5, "; without it, up to 2.50 ms of the host's other work may run beside the device"),
+        (
+            20.0 * SEEN_FROM_SHARE + 0.001,
+            "; without it, up to 201 µs of the host's other work may run beside the device",
+        ),
+        (20.0 * SEEN_FROM_SHARE - 0.01, ""),
+    ],
+)
+def test_a_callbacks_title_names_what_may_run_ahead_without_it(dispatch, said):
+    """The price ends where the host no longer waits: 9.17 ms to 10.1 ms of a callback of "up to 9.25 ms" was said."""
+    rows = [step(100, row, host_callback=20.0, dispatch=dispatch, compute=80 - dispatch) for row in range(8)]
+    signals = given(steps=rows, ops=[op("debug_callback.1", kind="host_callback")], callback_alone_ms=20.0)
+    outcome = outcome_of(find_rule("host-blocked"), signals)
+    waits = "The program calls Python on the host at train.py:3, and waits for it up to 20.0 ms per step"
+    assert outcome.title == f"{waits}{said}"
+    assert outcome.share * 100 == pytest.approx(20.0 + dispatch)
+
+
+def test_why_a_callback_costs_time_is_no_word_of_the_training_thread():
+    rows = [step(100, row, host_callback=20.0, compute=80.0) for row in range(8)]
+    signals = given(steps=rows, ops=[op("debug_callback.1", kind="host_callback")], callback_alone_ms=20.0)
+    (callback,) = run_rules(signals, [find_rule("host-blocked")])
+    assert "does not end before that has returned" in callback.why
+    assert "thread" not in callback.why
+    parts = {"host:sleep": 20.0}
+    (sleep,) = run_rules(
+        given(steps=[step(100, row, **parts) for row in range(8)], host_stacks=[asleep(20.0)]),
+        [find_rule("host-blocked")],
+    )
+    assert "The thread that builds and hands over the graphs" in sleep.why
+    assert "callback" not in sleep.why

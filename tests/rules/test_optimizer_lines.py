@@ -88,3 +88,30 @@ def test_a_function_that_trains_in_some_sample_is_a_closure_in_each(calls, updat
 def test_a_step_that_calls_the_backward_pass_itself_has_an_update_as_well():
     found = own(([], "lion.py:5", 30.0), (["backward (/lib/torch/_tensor.py:625)"], "lion.py:5", 10.0))
     assert lines(found)[0] == ("train.py:9", 30.0)
+
+
+@pytest.mark.parametrize(
+    ("outer", "cases"),
+    [
+        ([], {"torch"}),
+        (["_inner_training_loop (/lib/transformers/trainer.py:1930)"], {"torch", "trainer"}),
+    ],
+)
+def test_advice_is_for_who_has_the_loop(outer, cases):
+    """`optimizer.step` and its parameters are the Trainer's: "call the model with views of it" was said of one."""
+    facts = updates(40.0)
+    (row,) = facts["host_stacks"]
+    facts["host_stacks"] = [replace(row, frames=[*outer, *row.frames])]
+    assert outcome_of(find_rule("optimizer-loop"), given(**facts)).cases == cases
+
+
+def test_an_optimizer_of_ones_own_has_advice_of_its_own():
+    assert own(([], "lion.py:5", 30.0)).cases == {"own"}
+
+
+@pytest.mark.parametrize("rule", ["optimizer-loop", "recompiles-constant"])
+def test_advice_is_short_and_has_no_measurements(rule):
+    for remedy in find_rule(rule).page.remedies.values():
+        for _, text in remedy.paragraphs:
+            assert len(text) < 500
+            assert " ms" not in text

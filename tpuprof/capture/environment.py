@@ -44,7 +44,7 @@ def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
         "versions": {name: _version(name) for name in PACKAGES},
         "framework": STATE.framework.name if STATE.framework is not None else "torch_xla",
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": _platform(),
         "device": devices(),
         "host": host,
         "rank": rank,
@@ -61,6 +61,17 @@ def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
         **_compilation_cache(),
         **_deferring(),
     }
+
+
+def _platform() -> str:
+    """What `platform.platform()` says, without the process that it starts for a word that it leaves out on Linux.
+
+    To start one, Python changes the filters of warnings: each that the program raised before would be shown once more.
+    """
+    if sys.platform != "linux":
+        return platform.platform()
+    system, libc = os.uname(), "".join(platform.libc_ver())
+    return "-".join([system.sysname, system.release, system.machine, *(["with", libc] if libc else [])])
 
 
 def _deferring() -> dict[str, Any]:

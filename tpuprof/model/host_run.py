@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,7 @@ from tpuprof.model.attribution import Breakdown, attribute
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.compile.in_reads import with_reads
-from tpuprof.model.compile.noted import noted_compiles
-from tpuprof.model.compile.recurrence import (
-    AfterCapture,
-    History,
-    numbers_of,
-    without_one_off,
-    without_their_compiles,
-)
-from tpuprof.model.compile.traced_causes import with_traced_causes
+from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of
 from tpuprof.model.compile.unseen import unseen_compiles
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.allocator import Allocated, allocations
@@ -35,25 +27,15 @@ from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
 from tpuprof.model.device.program_ops import program_ops, programs_in_steps
 from tpuprof.model.device.recorded_devices import seen_in_steps
-from tpuprof.model.device.recorded_ops import said_of_missing, within_ops
+from tpuprof.model.device.recorded_ops import said_of_missing
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.device.virtual_devices import counted_as_one, cpu_devices
 from tpuprof.model.host import vocabulary as vocabularies
-from tpuprof.model.host.activity import (
-    HostActivity,
-    read_host,
-    with_lock_after_waits,
-)
+from tpuprof.model.host.activity import HostActivity, read_host, with_lock_after_waits
 from tpuprof.model.host.after_reads import without_idle_waits
 from tpuprof.model.host.driver import autograd_threads, find_driver
-from tpuprof.model.host.eager_causes import with_upload_causes
-from tpuprof.model.host.eager_dispatch import (
-    CompiledParts,
-    EagerDispatch,
-    compiled_parts,
-    eager_dispatch,
-)
+from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch, compiled_parts, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
 from tpuprof.model.host.event_times import find_named_events
 from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
@@ -61,36 +43,24 @@ from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.python_calls import tracer_note
 from tpuprof.model.host.reads import HostRead, array_reads, host_reads, implicit_reads, unexplained_reads
-from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
-from tpuprof.model.host.stacks import LOCK
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
-from tpuprof.model.host.unfinished_work import (
-    feeding_share,
-    unfinished_work,
-    waits_elsewhere,
-    work_is_elsewhere,
-)
+from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share, given_to, with_awaited_copies
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
+from tpuprof.model.host_steps import host_compiles, host_steps
 from tpuprof.model.intervals import EMPTY, Spans, intersect, merge
-from tpuprof.model.outside_capture import outside_of
 from tpuprof.model.read_graphs import ReadGraphs, cutting_reads, fetching_inputs, read_graphs
-from tpuprof.model.ready_batches import without_ready_batches
-from tpuprof.model.run_ahead import with_even_ends, without_run_up
-from tpuprof.model.steps import Steps, find_steps
-from tpuprof.model.steps.few import few_steps
-from tpuprof.model.steps.older_work import of_a_device_not_shown
+from tpuprof.model.steps import Steps
 from tpuprof.model.steps.optimizer import steps_with_calls
 from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP
 from tpuprof.model.steps.table import StepSource
-from tpuprof.model.steps.training_calls import Functions, Trains
 from tpuprof.model.telemetry import StepRecord, compile_frames, fallback_counts, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
 from tpuprof.parallel import begin, in_threads
-from tpuprof.parts import HOST_OTHER, HOST_PREFIX
+from tpuprof.parts import HOST_OTHER
 from tpuprof.records import record
 
 NO_HISTORY = History()
@@ -213,14 +183,14 @@ def _analyzed(
     activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records))
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
-    steps, compiles, history = _steps(host, words, driver, devices, activity, history, _trains(protos))
+    steps, compiles, history = host_steps(host, words, driver, devices, activity, history, protos)
     seen = seen_in_steps(devices, len(host.devices) or len(host.gpus), steps)
     devices = seen.devices
     busy = [each.busy for each in devices]
     activity = without_idle_waits(with_lock_after_waits(activity, driver, busy), busy)
     activity = with_awaited_copies(activity, host, busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
-    compiles = _compiles(host, words, steps, devices, compiles, history, unnamed=not protos)
+    compiles = host_compiles(host, words, steps, devices, compiles, history, unnamed=not protos)
     compiles = with_reads(compiles, driver)
     fields = {
         "notes": [*seen.notes, *counted_as_one(devices, virtual_devices), *tracer_note(driver, words)],
@@ -255,79 +225,6 @@ def _analyzed(
         else Queue(feeding=feeding_share(host, driver, words, steps, activity.compiling)),
         **fields,
     )
-
-
-def _trains(protos: dict[str, bytes]) -> Trains:
-    """Which functions train, by their programs: only traces of JAX without step markers ask."""
-
-    def trains(called: Collection[str]) -> Functions:
-        from tpuprof.model.steps.training_functions import training_functions
-
-        return training_functions(protos.items(), called)
-
-    return trains
-
-
-def _steps(
-    host: Host,
-    words: Vocabulary,
-    driver: Track | None,
-    devices: list[DeviceActivity],
-    activity: HostActivity,
-    history: History,
-    trains: Trains,
-) -> tuple[Steps, list[Compile] | None, History]:
-    """The steps, the compiles where they were needed to find them, and the history as the steps are numbered."""
-    recorded = replace(recorded_of(host), compiling=_making(activity, words))
-    steps = find_steps(driver, devices, words, recorded, trains)
-    steps = steps if len(steps) else few_steps(driver, devices, recorded, host_alone=words.eager)
-    steps = (
-        with_even_ends(steps, devices, activity.dispatching)
-        if devices
-        else without_run_up(of_a_device_not_shown(steps, host, driver, words, history.walls_ms))
-    )
-    locks = activity.named.get(HOST_PREFIX + LOCK, EMPTY)
-    steps = within_ops(steps, devices)
-    outside = outside_of(steps.wall_ps, history.after)
-    waiting = merge(activity.spans(Activity.INPUT_WAIT), locks)
-    steps = without_ready_batches(steps, waiting, outside.later if outside else None)
-    history = history.in_steps_like(steps).with_all_after()
-    if history.after is None:
-        return steps, None, history
-    compiles = noted_compiles(host, words, steps, devices, history.records)
-    left, compiles_left = without_one_off(steps, compiles, history)
-    if not devices and len(left) < len(steps):
-        elsewhere = work_is_elsewhere(host, driver, words, steps, left)
-        if elsewhere or waits_elsewhere(driver, words, steps, left, activity.compiling):
-            left, compiles_left = without_their_compiles(steps, left, compiles)
-    return left, compiles_left, history
-
-
-def _making(activity: HostActivity, words: Vocabulary) -> Spans:
-    """When the training thread makes programs: it compiles or, where calls are dispatched (JAX), traces them."""
-    compiling = activity.spans(Activity.COMPILE)
-    return (
-        merge(compiling, activity.spans(Activity.TRACING))
-        if words.building is Activity.DISPATCH
-        else compiling
-    )
-
-
-def _compiles(
-    host: Host,
-    words: Vocabulary,
-    steps: Steps,
-    devices: list[DeviceActivity],
-    known: list[Compile] | None,
-    history: History,
-    *,
-    unnamed: bool,
-) -> list[Compile]:
-    """Compiles with their causes; those of `unnamed` programs, which the trace lacks, from torch.compile's log."""
-    compiles = known if known is not None else noted_compiles(host, words, steps, devices, history.records)
-    if not words.eager or not unnamed:
-        return compiles
-    return with_traced_causes(with_upload_causes(compiles, host, steps), history.programs)
 
 
 def _of_devices(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tpuprof.model.device.main_program import main_program
 from tpuprof.model.device.recorded_devices import not_equally_busy
 from tpuprof.model.host_run import HostRun
-from tpuprof.units import counted
+from tpuprof.units import counted, listed
 
 # Hosts named one by one (hosts).
 NAMED = 4
@@ -38,5 +38,4 @@ def _busy(hosts: Sequence[HostRun]) -> list[str]:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    return listed(names, NAMED)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.prove.program import Program
+from tpuprof.units import listed
 
 # Installed in place (`pip install -e .`), modules are imported from the working tree unless the copy comes first.
 _INSTALLED_BY = ("pyproject.toml", "setup.py", "setup.cfg")
@@ -123,8 +124,7 @@ def _variables(root: Path, copy: Path) -> dict[str, str]:
 
 
 def _differences(commit: str, changed: list[str]) -> str:
-    more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-    return f"before is commit {commit[:10]}, after is the working tree; {', '.join(changed[:_NAMED])}{more} differ"
+    return f"before is commit {commit[:10]}, after is the working tree; {listed(changed, _NAMED)} differ"
 
 
 def _git(folder: Path, *words: str, more: dict[str, str] | None = None) -> str | None:

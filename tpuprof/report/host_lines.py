@@ -10,6 +10,7 @@ from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, T
 from tpuprof.records import record
 from tpuprof.report.sections import HostStackRow
 from tpuprof.report.user_frames import Function, places_of_users, user_functions
+from tpuprof.units import listed
 
 # What the training thread does in a part that samples name.
 _VERBS = {
@@ -65,9 +66,7 @@ class Where:
         if not self.function:
             return self.source + (f" ({self.call})" if self.call else "")
         shown = [self.source, *(line.rpartition(":")[2] for line in self.more)]
-        left = len(shown) - LINES_SHOWN
-        more = f" and {left} more line{'s' if left > 1 else ''}" if left > 0 else ""
-        return f"{', '.join(shown[:LINES_SHOWN])}{more} (in {self.function})"
+        return f"{listed(shown, LINES_SHOWN, 'more line')} (in {self.function})"
 
 
 def where_of(stacks: list[HostStackRow], part: str) -> Where | None:

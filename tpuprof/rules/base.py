@@ -94,8 +94,8 @@ class Rule:
     A rule that is `torch_only` is about PyTorch/XLA itself, and does not apply to other frameworks. The numbers of
     a rule `of_one_host` are those of one host or device, the others' are means over all hosts.
 
-    A broad rule ranks behind a specific one that explains about as much, since that says more of what to do. So does
-    the rule that another one `narrows`, by id: the other one is about some of what it is about, and says what to do.
+    A broad rule ranks behind a specific one that saves much of the same time, since that says more of what to do. So
+    does the rule that another one `narrows`, by id: the other one is about some of it, and says what to do.
 
     `reads` names the signals that its check may ask for; what its prices are computed from is not among them.
     """

@@ -35,7 +35,7 @@ CHECKED = "How the fix was checked"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
-# How a paragraph of advice begins that is for runs with a certain cause alone: `[gil] Move …`.
+# How a paragraph of advice, or of why a fault costs time, begins that is for one cause alone: `[gil] Move …`.
 _CASE = re.compile(r"\[([a-z]+)\] ")
 _CASES = re.compile(rf"^{_CASE.pattern}", re.MULTILINE)
 
@@ -102,11 +102,15 @@ class Page:
         """All of it."""
         return self._parts.text
 
-    @cached_property
-    def why(self) -> str:
-        """Why the fault costs time, as one paragraph."""
+    def why(self, cases: frozenset[str] = frozenset()) -> str:
+        """Why the fault costs time in a run that has these cases, as one paragraph.
+
+        A paragraph for one of them stands alone: it says what the others say of a run without it.
+        """
         _, _, body = self._docstring.partition("## Why it costs time\n")
-        return " ".join(body.partition("\n## ")[0].split())
+        found = _paragraphs(body.partition("\n## ")[0])
+        own = [text for case, text in found if case in cases]
+        return " ".join(own or [text for case, text in found if not case])
 
     @property
     def fix(self) -> str:
@@ -141,7 +145,7 @@ def _read(docstring: str, rule_id: str, programs: dict[str, Advice]) -> _Parts:
     written = {heading: body.strip("\n") for heading, body in zip(rest[::2], rest[1::2], strict=True)}
     sections, remedies = {}, {}
     for heading, body in written.items():
-        sections[heading] = body
+        sections[heading] = _CASES.sub("", body)
         framework = next((name for name, each in FIXES.items() if each == heading), None)
         if framework:
             remedy = _remedy(body, programs.get(framework))
@@ -157,10 +161,14 @@ def _read(docstring: str, rule_id: str, programs: dict[str, Advice]) -> _Parts:
 
 
 def _remedy(body: str, advice: Advice | None) -> Remedy:
-    found = [_paragraph(" ".join(each.split())) for each in body.split("\n\n")]
+    found = _paragraphs(body)
     text = " ".join(each for _, each in found)
     before, after = (advice.before.shown, advice.after.shown) if advice else ("", "")
     return Remedy(text, before, after, tuple(found))
+
+
+def _paragraphs(body: str) -> list[tuple[str, str]]:
+    return [_paragraph(" ".join(each.split())) for each in body.split("\n\n")]
 
 
 def _paragraph(text: str) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from tpuprof.rules.thresholds import (
     SPECIFIC_OF_RUN_FROM,
 )
 from tpuprof.signals import Signals, Unavailable
+from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import Simulator
 from tpuprof.units import format_ms
 
@@ -61,13 +62,35 @@ def run_rules(
         found = [(rule, of_the_capture(each)) for rule, each in found]
     if uneven(signals):
         found = [(rule, replace(each, title=of_the_mean(each.title))) for rule, each in found]
-    found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
     in_means = sum(len(host.steps) > 0 for host in signals.hosts)
     named = with_hosts(found, [host.name for host in signals.hosts], in_means)
     broad = {rule.id for rule, _ in found if rule.broad}
     narrows = {rule.id: rule.narrows for rule, _ in found}
-    return _causes_first(_with_shared(named, prices, pricing), broad, narrows)
+    replayed = _replayed(named, prices, pricing)
+    shared = _with_shared(named, replayed, prices, pricing)
+    behind = _behind_causes(shared, broad, set(replayed))
+    shared.sort(key=lambda each: (_ORDER.get(each.status, 2), -_rank(each, behind), each.rule))
+    return _causes_first(shared, broad, narrows)
+
+
+def _behind_causes(findings: list[Finding], broad: set[str], replayed: set[str]) -> set[str]:
+    """Broad rules that count less in the order: a specific finding names what they see, or nothing tells whether.
+
+    A broad one whose price was replayed, and whose saving no specific one shares, is of a time that only it names.
+    """
+    specific = [each for each in findings if each.status == FAILED and each.rule not in broad]
+
+    def is_named(other: Finding) -> bool:
+        return any(
+            other.rule in each.shares_saving_with
+            and each.severity >= min(_explains_from(each, other), BROAD_RANKS_AT) * other.severity
+            for each in specific
+        )
+
+    return {
+        each.rule for each in findings if each.rule in broad and (each.rule not in replayed or is_named(each))
+    }
 
 
 def _causes_first(findings: list[Finding], broad: set[str], narrows: dict[str, str]) -> list[Finding]:
@@ -98,17 +121,24 @@ def _explains_from(each: Finding, other: Finding) -> float:
     return SPECIFIC_OF_RUN_FROM if other.category == RUN_CATEGORY else math.inf
 
 
-def _with_shared(findings: list[Finding], prices: dict[str, Price], pricing: Pricing) -> list[Finding]:
-    """The findings, each with those whose saving is of the same time."""
+def _replayed(findings: list[Finding], prices: dict[str, Price], pricing: Pricing) -> dict[str, Change]:
+    """By rule the change whose replay is its price: of two, the same replay tells whether they save the same time."""
     priced = {
         each.rule: change
         for each in findings
         if each.savings is not None and each.rule in prices and (change := prices[each.rule].most) is not None
     }
-    if len(priced) < 2 or isinstance(pricing.simulator, str):
+    return priced if priced and not isinstance(pricing.simulator, str) else {}
+
+
+def _with_shared(
+    findings: list[Finding], replayed: dict[str, Change], prices: dict[str, Price], pricing: Pricing
+) -> list[Finding]:
+    """The findings, each with those whose saving is of the same time."""
+    if len(replayed) < 2 or isinstance(pricing.simulator, str):
         return findings
-    ops = {rule: prices[rule].ops for rule in priced}
-    shared = shared_savings(pricing.simulator, priced, ops)
+    ops = {rule: prices[rule].ops for rule in replayed}
+    shared = shared_savings(pricing.simulator, replayed, ops)
     return [replace(each, shares_saving_with=shared.get(each.rule, [])) for each in findings]
 
 
@@ -175,9 +205,9 @@ def _behind(signals: Signals) -> str:
     return NEVER_RESTS if any(host.queue.feeding for host in signals.hosts) else DEVICE_IS_BEHIND
 
 
-def _rank(rule: Rule, finding: Finding) -> float:
+def _rank(finding: Finding, behind: set[str]) -> float:
     doubt = DOUBTED_RANKS_AT if finding.confidence == "low" else 1.0
-    return finding.severity * doubt * (BROAD_RANKS_AT if rule.broad else 1.0)
+    return finding.severity * doubt * (BROAD_RANKS_AT if finding.rule in behind else 1.0)
 
 
 def _title(title: str, pricing: Pricing) -> str:
@@ -233,7 +263,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
         title=_title(
             (outcome.title or rule.title(outcome.status)) + _at_stake(outcome, savings, pricing), pricing
         ),
-        why=page.why,
+        why=page.why(outcome.cases),
         severity=_severity(outcome, savings, pricing),
         savings=savings and pricing.of_captured_steps(savings, of_step),
         confidence=outcome.confidence,

@@ -10,8 +10,10 @@ FAILS_FROM_SHARE = 0.10
 # stake and what a fix gains of it differ where something else then holds the step up.
 PRICED_FROM_SHARE = 0.05
 
-# A broad rule's severity counts this much in the ranking (ratio): a specific rule that explains two fifths of what the
-# broad one does says more of what to do. Measured steps carry the profiler's own time, which no specific rule claims.
+# A broad rule's severity counts this much in the ranking (ratio) where a specific finding of at least that much shares
+# its saving: it says more of what to do. Measured steps carry the profiler's own time, which no specific rule claims.
+# Where none does, the larger saving stands first: metrics of one op each took 2.4 of 3.5 ms per step of JAX, and Python
+# beside them, which shares nothing with that, was priced at half of it (measured).
 BROAD_RANKS_AT = 0.4
 
 # What a finding of low confidence is worth in the order of findings (ratio): a cause that may not be one, or may not

@@ -91,5 +91,6 @@ def inconsistencies(
     ):
         if wrong:
             named = "; ".join(f"{row.name}: {row.note.removeprefix(INCONSISTENT)}" for row in wrong[:NAMED])
+            named += f"; and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
             found.append(f"{INCONSISTENT}figures of {counted(len(wrong), what)} are not shown ({named})")
     return found

@@ -10,7 +10,7 @@ from tpuprof.model.device.main_program import main_program
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.hosts import BARRIER, HostView, LateStep, Skew, find_skew
 from tpuprof.report.sections import ChipWaitRow, HostRow, Hosts, LateStepRow
-from tpuprof.units import NS_PER_MS, PS_PER_MS, ps_to_ms
+from tpuprof.units import NS_PER_MS, PS_PER_MS, listed, ps_to_ms
 
 _ALONE = "one host: nothing to align"
 _BY_BARRIER = (
@@ -71,9 +71,7 @@ def _clocks(skew: Skew) -> str:
     text = _BY_BARRIER if skew.method == BARRIER else _BY_WALL
     for why, left_out in (("have other steps", skew.left_out), ("run another program", skew.other_program)):
         if left_out:
-            named = ", ".join(left_out[:NAMED])
-            rest = f" and {len(left_out) - NAMED} more" if len(left_out) > NAMED else ""
-            text += f"; not compared, because they {why}: {named}{rest}"
+            text += f"; not compared, because they {why}: {listed(left_out, NAMED)}"
     return text
 
 

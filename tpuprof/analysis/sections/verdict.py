@@ -46,7 +46,7 @@ from tpuprof.report.schema import HostReadRow, LoopRow, OpRow, TransferRow, Verd
 from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
 from tpuprof.signals.transfers import late_share
-from tpuprof.units import counted, format_share, ps_to_ms
+from tpuprof.units import counted, format_share, listed, ps_to_ms
 
 # What a report calls ops that wait for Python code on the host.
 _CALLBACK = OpKind.HOST_CALLBACK.name.lower()
@@ -226,7 +226,7 @@ def _named_read(run: Run, stacks: list[HostStackRow], it_is: str = "It is") -> s
         return ""
     inside = library_place(stacks, part.HOST_SYNC, read.source)
     within = f" (in {inside})" if inside else ""
-    return f" {it_is} {spoken_read(read.call)} at {read.source}{within}{_how_often(run, read)}."
+    return f" {it_is} {spoken_read(read.call, run.hosts[0].framework)} at {read.source}{within}{_how_often(run, read)}."
 
 
 def _how_often(run: Run, read: HostReadRow) -> str:
@@ -245,9 +245,8 @@ def _waits_alone(run: Run) -> bool:
 def _fallen_back(fallbacks: list[FallbackRow]) -> str:
     """The ops that run on the host in the usual step, with their lines; empty where none is known."""
     rows = [row for row in fallbacks if (row.per_step or 0.0) >= READS_IN_STEPS_SHARE]
-    named = [fallback_text(row) for row in rows[:FALLBACKS_NAMED]]
-    more = f" and {len(rows) - len(named)} more" if len(rows) > len(named) else ""
-    return f" {'It is' if len(rows) == 1 else 'They are'} {', '.join(named)}{more}." if rows else ""
+    named = listed([fallback_text(row) for row in rows], FALLBACKS_NAMED)
+    return f" {'It is' if len(rows) == 1 else 'They are'} {named}." if rows else ""
 
 
 def _late_host(times: StepTimes, hosts: Hosts) -> str:

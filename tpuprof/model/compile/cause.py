@@ -33,6 +33,7 @@ from tpuprof.model.compile.outline import (
 from tpuprof.model.compile.places import first_use, odd_place, place_of, source_of
 from tpuprof.model.compile.programs import Kept, Programs
 from tpuprof.records import record
+from tpuprof.units import listed
 
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import HloModule, Instruction
@@ -97,9 +98,9 @@ _KNOWN: Kept[CompileCause] = Kept(CAUSES_KEPT)
 def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> CompileCause:
     """Why `program` was compiled, given the programs there were `earlier` and the serialized HLO of each."""
     if not program:
-        return CompileCause("unknown", "unavailable: the compiled graph did not run inside the capture")
+        return CompileCause("unknown", "the compiled graph did not run inside the capture")
     if program not in protos:
-        return CompileCause("unknown", "unavailable: the capture holds no HLO of the compiled graph")
+        return CompileCause("unknown", "the capture holds no HLO of the compiled graph")
     known = [name for name in earlier if name in protos]
     if not known:
         return CompileCause(
@@ -114,9 +115,7 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
         return found
     nearest = programs.nearest_name(program, known)
     pair = programs.nearest(program, [nearest])
-    cause = (
-        compare(*pair) if pair else CompileCause("unknown", "unavailable: the HLO in the capture is damaged")
-    )
+    cause = compare(*pair) if pair else CompileCause("unknown", "the HLO in the capture is damaged")
     if pair and not cause.source:
         lined = _by_another(program, known, programs, cause.kind)
         cause = replace(cause, source=lined.source, also=lined.also, others=lined.others) if lined else cause
@@ -375,6 +374,7 @@ def _use_of(module: HloModule, wanted: Type) -> str:
 
 
 def list_of(changes: list[str]) -> str:
-    """The first changes, and how many more there are."""
-    more = f", and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
-    return ", ".join(changes[:_SHOWN]) + more
+    """The first changes, each once with how often it is made, and how many more there are."""
+    often = Counter(changes)
+    told = [f"{each} ({count} times)" if count > 1 else each for each, count in often.items()]
+    return listed(told, _SHOWN)

@@ -28,7 +28,7 @@ _BASE = re.compile(r"^(.*?)(?:\.\d+)?\(\d+\)$")
 # A program that first runs after at least this pause of the device was compiled in it (ps). The smallest graphs
 # take tens of milliseconds to compile (a 2-layer decoder on CPU: 800 ms; a single add on a v6e: 80 ms).
 COMPILE_FROM_PS = 20 * PS_PER_MS
-NOT_COMPARED = CompileCause("unknown", "unavailable: the graphs were not compared")
+NOT_COMPARED = CompileCause("unknown", "the graphs were not compared")
 # What is added to the cause of a compile that nothing shows but the device: a check on compiles may fail by it.
 INFERRED = "; inferred: the trace has no event of it, and the device idled before the program first ran"
 

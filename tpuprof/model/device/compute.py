@@ -21,7 +21,7 @@ from tpuprof.model.device.op_table import OpTotals, numbered
 from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
-from tpuprof.units import PS_PER_S, format_share
+from tpuprof.units import PS_PER_S, format_share, listed
 
 Float64 = npt.NDArray[np.float64]
 # Ops whose padded arrays take this many times their values' bytes count as padded (ratio). A fifth lost is what
@@ -200,7 +200,7 @@ def _mfu(flops: int, peak: float | None, wall_ps: int, unknown: list[str]) -> tu
         return None, f"{found.note}: the FLOPs or the peak that the trace states are wrong"
     note = "from the FLOPs of the ops that ran: recomputed ones (rematerialization) count each time"
     if unknown:
-        note = f"a lower bound: {', '.join(unknown[:KERNELS_NAMED])} state no FLOPs; {note}"
+        note = f"a lower bound: {listed(unknown, KERNELS_NAMED)} state no FLOPs; {note}"
     return found.value, note
 
 

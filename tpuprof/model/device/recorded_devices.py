@@ -18,7 +18,7 @@ from tpuprof.model.steps import Steps
 from tpuprof.model.steps.table import COVERS_FROM_SHARE
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 from tpuprof.records import record
-from tpuprof.units import counted, format_share
+from tpuprof.units import counted, format_share, listed
 
 # Share of the steps that lie before a device's first work or behind its last, while others work, from which the trace
 # does not show the device. Less is what a device begins later than others, or ends earlier. A judgement.
@@ -98,9 +98,8 @@ def _without_work(devices: list[DeviceActivity], used: int, planes: int) -> list
 
 def _of_blind(devices: list[DeviceActivity]) -> str:
     """Of planes that have events, and none that is an op or a program."""
-    named = ", ".join(each.name for each in devices[:NAMED])
-    more = f" and {counted(len(devices) - NAMED, 'more plane')}" if len(devices) > NAMED else ""
-    return f"the trace shows neither ops nor programs of {named}{more}: whether they work is unknown"
+    named = listed([each.name for each in devices], NAMED, "more plane")
+    return f"the trace shows neither ops nor programs of {named}: whether they work is unknown"
 
 
 def _outside(devices: list[DeviceActivity], steps: Steps) -> list[str]:

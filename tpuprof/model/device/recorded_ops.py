@@ -14,7 +14,7 @@ from tpuprof.model.intervals import Bool, Int64, covered
 from tpuprof.model.median import median
 from tpuprof.model.steps.phase import NOT_RECORDED, OPS_NOT_RECORDED, LeftOut
 from tpuprof.model.steps.table import Steps
-from tpuprof.units import counted
+from tpuprof.units import counted, listed
 
 # Share of the steps that may have programs without ops at either end for all steps to count (share), and how many steps
 # may: less is what a capture begins or ends with. Judgements.
@@ -58,9 +58,8 @@ def without_ops(devices: list[DeviceActivity], steps: Steps) -> list[DeviceActiv
 
 def said_of_lacking(devices: list[DeviceActivity]) -> str:
     """What is said of those, which figures are not of."""
-    named = ", ".join(each.name for each in devices[:NAMED])
-    more = f" and {counted(len(devices) - NAMED, 'more device')}" if len(devices) > NAMED else ""
-    return f"the trace lacks ops of {named}{more}, which ran programs: figures are of the other devices"
+    named = listed([each.name for each in devices], NAMED, "more device")
+    return f"the trace lacks ops of {named}, which ran programs: figures are of the other devices"
 
 
 def _has_both(device: DeviceActivity) -> bool:

@@ -12,7 +12,7 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.steps.programs import time_of
 from tpuprof.model.steps.whole_capture import spans_of
 from tpuprof.records import record
-from tpuprof.units import counted, format_ms, ps_to_ms
+from tpuprof.units import counted, format_ms, listed, ps_to_ms
 
 # Devices named one by one (devices).
 NAMED = 4
@@ -35,10 +35,9 @@ def unlike_clocks(devices: Sequence[DeviceActivity]) -> Clocks:
         return Clocks()
     odd, others = ([running[row] for row in rows] for rows in (found.other, found.chosen))
     took, usual = (format_ms(ps_to_ms(times[rows[0]].covered)) for rows in (found.other, found.chosen))
-    names = ", ".join(each.name for each in odd[:NAMED])
-    more = f" and {counted(len(odd) - NAMED, 'more device')}" if len(odd) > NAMED else ""
+    names = listed([each.name for each in odd], NAMED, "more device")
     count = counted(times[found.other[0]].count, "program")
-    said = f"{names}{more} took {took} for {count}, and {others[0].name} {usual} for as many: "
+    said = f"{names} took {took} for {count}, and {others[0].name} {usual} for as many: "
     if found.most_agree:
         rest = "device" if len(others) == 1 else counted(len(others), "device")
         slower = times[found.other[0]].covered > times[found.chosen[0]].covered

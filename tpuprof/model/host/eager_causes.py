@@ -16,6 +16,7 @@ from tpuprof.model.compile.cause import CompileCause
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host
+from tpuprof.units import listed
 
 # `PjRtCApiCompiler::BufferFromHostBuffer(f32[64,256])`; a name without brackets, or a scalar, tells no shape.
 _UPLOAD = re.compile(r"BufferFromHostBuffer\((\w+)\[([\d,]+)\]\)$")
@@ -85,5 +86,4 @@ def _last(gone: list[_Shape]) -> str:
 
 
 def _text(shapes: list[_Shape]) -> str:
-    shown = ", ".join(f"{dtype}[{dims}]" for dtype, dims in shapes[:_SHOWN])
-    return f"{shown} and {len(shapes) - _SHOWN} more" if len(shapes) > _SHOWN else shown
+    return listed([f"{dtype}[{dims}]" for dtype, dims in shapes], _SHOWN)

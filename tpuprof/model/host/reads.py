@@ -33,14 +33,16 @@ CALLS = READ_CALLS | WAIT_CALLS
 
 # What a line of the program does where its call is a method that Python calls by itself.
 _SPOKEN = {
-    "__bool__": "a tensor as a condition",
-    "__int__": "a tensor turned into an int",
-    "__float__": "a tensor turned into a float",
-    "__index__": "a tensor as an index",
-    "__format__": "a tensor in a formatted string",
-    "__repr__": "a tensor that is printed",
-    "__array__": "a tensor turned into an array",
+    "__bool__": "{value} as a condition",
+    "__int__": "{value} turned into an int",
+    "__float__": "{value} turned into a float",
+    "__index__": "{value} as an index",
+    "__format__": "{value} in a formatted string",
+    "__repr__": "{value} that is printed",
+    "__array__": "{value} turned into a NumPy array",
 }
+# What a framework calls a value on the device.
+_VALUES = {"jax": "an array"}
 # Methods of a tensor, which a program writes with a dot before them.
 _METHODS = (READ_CALLS | {"to", "block_until_ready"}) - frozenset(_SPOKEN)
 
@@ -158,9 +160,13 @@ def call_of(name: str) -> str:
     return found.group(1) if found else name
 
 
-def spoken_read(call: str) -> str:
-    """A read as the program's source has it, for a sentence: `.item()`; the call itself where it is no such method."""
-    return f".{call}()" if call in _METHODS else _SPOKEN.get(call, call)
+def spoken_read(call: str, framework: str = "") -> str:
+    """A read as the program's source has it, for a sentence: `.item()`; the call itself where it is no such method.
+
+    The framework has a word for what is read: a tensor, or an array of JAX.
+    """
+    said = _SPOKEN.get(call, call).format(value=_VALUES.get(framework, "a tensor"))
+    return f".{call}()" if call in _METHODS else said
 
 
 def _waits(driver: Track, steps: Steps) -> list[HostRead]:

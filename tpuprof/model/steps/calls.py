@@ -13,7 +13,7 @@ from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Rep
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, MEDIUM, Steps, StepSource, whole_steps
 from tpuprof.model.steps.training_calls import function_of
 from tpuprof.model.timeline import Track
-from tpuprof.units import counted, format_share
+from tpuprof.units import count_of, counted, format_share, listed
 
 # Share of calls that repetitions must hold to say anything of the run.
 REPEATED_FROM_SHARE = 0.5
@@ -65,9 +65,7 @@ def _steps(found: Repetition, driver: Track, rows: Int64, recorded: Recorded) ->
     first, last = recorded.extent(driver)
     if recorded.holds(begins, ends, first, last) < COVERS_FROM_SHARE:
         return None
-    calls = counted(found.width, "call")
-    named = _named(driver, found)
-    note = f"no step marker in the trace: a step is one repetition of {calls} of jitted functions{named}"
+    note = f"no step marker in the trace: a step is {_named(driver, found)}"
     confidence = MEDIUM
     if found.share < EXPLAINS_FROM_SHARE:
         confidence = LOW
@@ -76,12 +74,13 @@ def _steps(found: Repetition, driver: Track, rows: Int64, recorded: Recorded) ->
 
 
 def _named(driver: Track, found: Repetition) -> str:
-    """The functions of one repetition, most often called first; empty where it is one call."""
+    """One repetition, with its functions, the one that is called most often first."""
     counts = Counter(function_of(driver, label) for label in found.word)
-    named = [f"{count} of {name}" for name, count in counts.most_common(FUNCTIONS_NAMED)]
-    others = len(counts) - FUNCTIONS_NAMED
-    more = f", and {counted(others, 'other')}" if others > 0 else ""
-    return f" ({', '.join(named)}{more})" if found.width > 1 else ""
+    named = [count_of(count, name) for name, count in counts.most_common()]
+    if found.width == 1:
+        return f"one call of {next(iter(counts))}"
+    calls = f"one repetition of {counted(found.width, 'call')} of jitted functions"
+    return f"{calls} ({listed(named, FUNCTIONS_NAMED, 'other')})"
 
 
 def outermost_calls(driver: Track, vocabulary: Vocabulary) -> Int64:

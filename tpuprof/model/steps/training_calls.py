@@ -20,7 +20,7 @@ from tpuprof.model.steps.table import COVERS_FROM_SHARE, MEDIUM, Steps, StepSour
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
 from tpuprof.report.between import OTHER_CALLS
-from tpuprof.units import counted
+from tpuprof.units import counted, listed
 
 
 class Functions(NamedTuple):
@@ -143,8 +143,7 @@ def _of_eager_updates(calls: Calls, known: Functions, once: set[int]) -> frozens
 def _named(names: list[str], *, of_one: bool) -> str:
     """A step in the words of its functions."""
     if not of_one:
-        more = f" and {counted(len(names) - NAMED, 'other')}" if len(names) > NAMED else ""
-        return f"one round of calls of {', '.join(names[:NAMED])}{more}"
+        return f"one round of calls of {listed(names, NAMED, 'other')}"
     one = f"one call of {names[0]}" if len(names) == 1 else f"one round of calls of {', '.join(names)}"
     return f"{one}, whose results replace what it is given"
 

@@ -19,9 +19,9 @@ def at_place(signals: Signals, source: str) -> str:
     return (f" at {source}" if source else "") + (f" (in {inside})" if inside else "")
 
 
-def spoken(call: str) -> str:
-    """A read at the start of a sentence."""
-    said = spoken_read(call)
+def spoken(signals: Signals, call: str) -> str:
+    """A read at the start of a sentence, in the framework's words."""
+    said = spoken_read(call, signals.framework)
     return said[:1].upper() + said[1:] if " " in said else said
 
 

@@ -58,10 +58,10 @@ def computed_again(signals: Signals) -> Outcome | None:
     again = [row for row in rows if row.again_ps]
     first = max(again or rows, key=lambda row: row.again_ps)
     place = at_place(signals, first.source)
-    who = f"{spoken(first.call)}{place} runs graphs of its own"
+    who = f"{spoken(signals, first.call)}{place} runs graphs of its own"
     if len(again) > 1:
         others = counted(len(again) - 1, "other line")
-        who = f"{spoken(first.call)}{place} and reads at {others} run graphs of their own"
+        who = f"{spoken(signals, first.call)}{place} and reads at {others} run graphs of their own"
     holds = (
         ""
         if alone
@@ -127,7 +127,7 @@ def own_graphs(signals: Signals) -> Outcome | None:
     return failed(
         most / signals.step_ms,
         evidence,
-        title=f"{spoken(first.call)}{place} runs graphs of its own in mid-step, and holds training up for "
+        title=f"{spoken(signals, first.call)}{place} runs graphs of its own in mid-step, and holds training up for "
         f"{format_share(blocked / signals.step_ms)} of each step",
         price=Price(savings=Savings(least, most, BOUND), most=GONE),
     )

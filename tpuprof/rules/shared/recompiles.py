@@ -33,7 +33,7 @@ from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.signals.inputs import COMPILES_FROM_STEPS
 from tpuprof.simulate.change import Change
-from tpuprof.units import MS_PER_S, counted, format_ms, format_share
+from tpuprof.units import MS_PER_S, counted, format_ms, format_share, listed
 
 # Compiles listed as evidence (rows).
 SHOWN = 8
@@ -348,7 +348,7 @@ def _only_after(signals: Signals, after: AfterCapture) -> list[CompilingLine]:
 def _line_evidence(line: CompilingLine) -> Evidence:
     frame = line.frames[0] if line.frames else ""
     text = f"{counted(line.cuts, 'graph cut')} compiled, {counted(line.graphs, 'graph')}"
-    steps = ", ".join(str(step) for step in line.steps[:SHOWN])
+    steps = listed([str(step) for step in line.steps], SHOWN)
     source = source_of(frame)
     return Evidence(f"{text}; steps after the capture: {steps}", line.seconds, "s", source=source)
 

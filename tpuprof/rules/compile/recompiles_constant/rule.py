@@ -16,13 +16,10 @@ Each compile with its step, its time, the constants that changed, and the line t
 
 ## How to fix
 
-Hand the number over as a tensor: its value is then an input of the same graph. That holds for a step number that
-indexes a table, a temperature, a mask's length. Create the tensor on the CPU and move it with `.to(device)`:
-`torch.arange(i, i + n, device=device)` bakes its bounds in. A slice that moves (`queue[:, i:i + n] = x`) has its bounds
-baked in: write `queue.index_copy_(1, (torch.arange(n) + i).to(device), x)`. Where the size of the slice changes too (a
-box of CutMix or of random erasing), fill a mask of the whole size on the CPU and choose on the device:
-`torch.where(mask.to(device), a, b)`. `torch.roll` bakes its shift in even where that is a tensor: roll on the CPU, or
-write `x.index_select(0, ((torch.arange(n) - shift) % n).to(device))`.
+Hand the number over as a tensor that is made on the CPU: `torch.tensor(number).to(device)`, `(torch.arange(n) +
+i).to(device)`. Its value is then an input of the same graph. A slice that moves: `queue.index_copy_(1, (torch.arange(n)
++ i).to(device), x)`. A slice whose size changes: fill a mask on the CPU, and choose with `torch.where(mask.to(device),
+a, b)`. `torch.roll`: `x.index_select(0, ((torch.arange(n) - shift) % n).to(device))`.
 
 ## How to fix in TorchTPU
 
@@ -37,7 +34,8 @@ Pass the number as an array (`jnp.asarray(step)`), not as a static argument and 
 
 ## Limits and false positives
 
-Which line uses the constant is known only where the programs carry source lines.
+Which line uses the constant is known only where the programs carry source lines. `torch.arange(i, i + n,
+device=device)` bakes its bounds in, and `torch.roll` its shift even where that is a tensor.
 
 ## References
 

@@ -262,7 +262,7 @@ def _turns_title(signals: Signals, others: int) -> str:
     first = signals.python_reads[0] if signals.python_reads else None
     read = "A read from the device"
     if first and first.source:
-        read = f"{spoken(first.call)}{at_place(signals, first.source)}"
+        read = f"{spoken(signals, first.call)}{at_place(signals, first.source)}"
     hold, make = ("holds", "makes") if not others else ("hold", "make")
     more = f" and reads at {counted(others, 'other line')}" if others else ""
     does = f"{hold} training up" if signals.idles_in_reads else f"{make} host and device take turns"
@@ -318,13 +318,13 @@ def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
     place = at_place(signals, rows[0].source)
     known = signals.device_at_most_ms
     sure = known is not None and known < DEVICE_MOSTLY_BUSY_FROM * signals.step_ms and not signals.cpus_taken
-    free = Change(unblock=True)
+    free, taken = Change(unblock=True), f"{format_share(blocked)} of each step"
     return failed(
         share,
         evidence,
-        title=f"{spoken(rows[0].call)}{place} holds training up for {format_share(blocked)} of each step"
+        title=f"{spoken(signals, rows[0].call)}{place} holds training up for {taken}"
         if sure
-        else f"The host waits {format_share(blocked)} of each step for {spoken_read(rows[0].call)}{place}",
+        else f"The host waits {taken} for {spoken_read(rows[0].call, signals.framework)}{place}",
         price=counterfactual(free, None if sure else Change()),
         reason="how much of that is the device's own work is unknown: the trace has no device plane",
     )

@@ -13,6 +13,9 @@ the device waits for that function.
 The thread that builds and hands over the graphs is the one that does this work. Until it comes back, the device has
 nothing to do.
 
+[callback] The program on the device calls a function on the host, and does not end before that has returned. The
+training loop does not call that function: it runs when the program gets there.
+
 ## Evidence
 
 The lines of the program, with what they call and how long the device idles meanwhile, by samples of the thread's
@@ -138,6 +141,9 @@ ADVISED_FROM_SHARE = 0.2
 # Share of the time at the line in the title from which the title has other time that the price takes out as well: a
 # saving that is larger than the only time in the title looks wrong. A judgement.
 TOLD_FROM_SHARE = 0.2
+# Share of a callback's time from which a title names what else the price may take out (share): times have three digits,
+# and of less the sum of both reads like the callback's time.
+SEEN_FROM_SHARE = 0.01
 # The advice's case of functions that look at a program.
 _PROGRAM = "program"
 # Kinds of time that another thread or Python's collector causes, and waits and looks at programs that have advice of
@@ -305,10 +311,13 @@ def _callbacks(signals: Signals, ms: float) -> Outcome:
     place = f" at {rows[0].source}" if rows and rows[0].source else ""
     # What the thread does beside hides behind the device where that no longer waits, or is no longer waited for.
     idle = sum(each for name, each in signals.steps.mean_parts().items() if name not in part.DEVICE_PARTS)
+    title = f"The program {what} the host{place}, and waits for it up to {format_ms(ms)} per step"
+    if idle >= SEEN_FROM_SHARE * ms:
+        title += f"; without it, up to {format_ms(idle)} of the host's other work may run beside the device"
     return failed(
         min((ms + idle) / signals.step_ms, 1.0),
         evidence,
-        title=f"The program {what} the host{place}, and waits for it up to {format_ms(ms)} per step",
+        title=title,
         price=counterfactual(
             # XLA's CPU client lets the thread that calls such a program run it; without the callback it may run ahead.
             Change(device={part.CALLBACK: 0.0}, let_go=True),

@@ -66,7 +66,7 @@ from tpuprof.rules.thresholds import FAILS_FROM_SHARE, PRICED_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.signals.telemetry import CompileLimit
 from tpuprof.simulate.change import Change
-from tpuprof.units import counted, format_share
+from tpuprof.units import count_of, counted, format_share, listed
 
 # Programs of a step from which its ops run one by one (programs), as for torch_xla's eager mode: a fused step of the
 # smallest model has four (measured with torch_tpu 0.2), its forward and backward pass and update one by one over 20.
@@ -236,9 +236,8 @@ def _what(found: EagerDispatch) -> str:
 
 def _named(found: EagerDispatch) -> str:
     """What is called most often: ops, or jitted functions of the program's own, which have the same events."""
-    named = [f"{calls:,.0f} of {name}" for name, calls in found.called if calls > CALLED_FROM]
-    others = found.kinds - len(named)
-    return ", ".join(named) + (f", and {counted(others, 'other')}" if others > 0 else "")
+    named = [count_of(calls, name) for name, calls in found.called if calls > CALLED_FROM]
+    return listed(named, len(named), "other", found.kinds)
 
 
 def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:

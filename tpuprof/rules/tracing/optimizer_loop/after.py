@@ -1,7 +1,8 @@
-"""All parameters are views of one, which AdamW updates at once."""
+"""One op of AdamW updates each parameter."""
 
 import torch
 import torch_xla
+from torch_xla.amp import syncfree
 
 import tpuprof
 
@@ -12,28 +13,20 @@ device = torch_xla.device()
 model = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH)]).to(device)
 data = torch.randn(BATCH, WIDTH).to(device)
 # [shown]
-weights = dict(model.named_parameters())
-sizes = [each.numel() for each in weights.values()]
-shapes = [each.shape for each in weights.values()]
-flat = torch.nn.Parameter(torch.cat([each.detach().flatten() for each in weights.values()]))
-optimizer = torch.optim.AdamW([flat], lr=1e-3)
 
 
-def views():
-    return {
-        name: part.view(shape) for name, part, shape in zip(weights, flat.split(sizes), shapes, strict=True)
-    }
+class AdamW(syncfree.AdamW):
+    def step(self, closure=None):
+        return super().step(closure, found_inf=torch.zeros((), device="xla"))
 
 
+optimizer = AdamW(model.parameters(), lr=1e-3)
 # [/shown]
-torch_xla.sync()
 
 for step in range(STEPS):
     tpuprof.step(step)
     optimizer.zero_grad()
-    # [shown]
-    loss = torch.func.functional_call(model, views(), (data,)).square().mean()
-    # [/shown]
+    loss = model(data).square().mean()
     loss.backward()
     optimizer.step()
     torch_xla.sync()

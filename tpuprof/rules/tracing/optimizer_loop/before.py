@@ -18,9 +18,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for step in range(STEPS):
     tpuprof.step(step)
     optimizer.zero_grad()
-    # [shown]
     loss = model(data).square().mean()
-    # [/shown]
     loss.backward()
     optimizer.step()
     torch_xla.sync()

@@ -21,28 +21,33 @@ optimizer calls, how many of them update many parameters at once, and the time o
 
 ## How to fix
 
-Give the optimizer one flat parameter, and call the model with views of it. Save these views then: the model's own
-parameters keep the weights that training began with. Or compile the update:
-`torch.compile(optimizer.step, backend="openxla")`. Measured with AdamW over 16 parameters (torch_xla 2.9, CPU time of
-the host): 36 ms per update as it is, 10 ms compiled, 3 ms with one flat parameter. `foreach=True` helped SGD with
-momentum (8 ms became 3 ms), and AdamW little. An optimizer of your own can call `torch._foreach_mul_` and such over
-lists of parameters: with a Lion of 152 parameters, steps of 76 ms became 53 ms, and 36 ms with `torch.optim.SGD` in its
-place. A flat parameter and a compiled update may give the device more to do: with 8 to 12 parameters on the CPU
-device one flat parameter made a step of 7.7 ms 21.4 ms long, and a compiled update made three steps of 7.7, 10.5 and
-12.3 ms 7.6, 14.8 and 17.4 ms long. So compare both programs (`tpuprof prove`).
+[torch] Let one op update each parameter: derive your optimizer from `torch_xla.amp.syncfree.AdamW` (or `Adam`, `SGD`),
+with `def step(self, closure=None): return super().step(closure, found_inf=torch.zeros((), device="xla"))`. Without
+`found_inf` it traces as many ops as torch's own does. Any other optimizer: `torch.compile(optimizer.step,
+backend="openxla")`.
+
+[trainer] The Trainer makes the optimizer, so give it this class: `Trainer(..., optimizer_cls_and_kwargs=(AdamW, {"lr":
+1e-3}))`.
+
+[own] In your optimizer, update lists of parameters with one call, `torch._foreach_mul_(moments, beta)`, in place of a
+loop over them. Each op of such a loop is traced again in every step.
 
 ## How to fix in TorchTPU
 
 Update all parameters in one call: leave `foreach=False` out, or pass `foreach=True`; where the optimizer has it, pass
-`fused=True`. Or put the whole step in one program with `torch.tpu.optimizers.SingleTraceTrainer`. Measured with AdamW
-over 6 to 60 parameters on the CPU plugin: `foreach` and `fused` left 12 to 30 % of the time of its calls. On a device
-none of these was tried.
+`fused=True`. Or put the whole step in one program with `torch.tpu.optimizers.SingleTraceTrainer`. Each op of a loop
+over parameters is a program of its own. On a device none of these was tried.
 
 ## Limits and false positives
 
-The price of PyTorch/XLA begins at nothing, since the device may take longer afterwards. A flat parameter has one
-learning rate and one weight decay, and cannot be sharded by layer. Optimizers that look at a parameter's norm or rows
-(LAMB, Adafactor, Muon) compute something else with it. What an optimizer reads, such as a norm by `.item()`, is left
+The price of PyTorch/XLA begins at nothing, since the device may take longer afterwards. Compare both programs
+(`tpuprof prove`). Measured with AdamW over 32 parameters (torch_xla 2.9, CPU time of the host): 20 ms per update as it
+is, 11 ms with `foreach=True`, 10 ms compiled, 1.4 ms with the syncfree one; with parameters that are sharded that was
+not tried. With a Lion of 152 parameters, `torch._foreach_mul_` and such made steps of 76 ms 53 ms long. One flat
+parameter that the model is called with views of is traced in 3 ms, but the device may take longer: a step of 7.7 ms
+took 21.4 ms, and compiled updates made three steps of 7.7, 10.5 and 12.3 ms 7.6, 14.8 and 17.4 ms long (8 to 12
+parameters, CPU device). On TorchTPU's CPU plugin, with AdamW over 6 to 60 parameters, `foreach` and `fused` left 12 to
+30 % of the time of its calls. What an optimizer reads, such as a norm by `.item()`, is left
 out of its time in TorchTPU: `device-to-host-sync` names it. An optimizer that is written by hand, with a loop over
 parameters and without `torch.optim.Optimizer`, leaves no event and is not seen. LBFGS works on one flat gradient
 already, so it is left out. A function that `step` calls is a closure if it is called so, or calls the model or its
@@ -86,8 +91,8 @@ KNOWN_FROM_SAMPLES = 30
 # Share of exposed tracing that optimizer calls must make up (share): below it, the model is what is worth a change, and
 # tracing-bound names it. A judgement.
 OF_TRACING_FROM = 0.5
-# How much of the host's time in optimizer calls one flat parameter leaves (ratio). Measured with AdamW over 16
-# parameters, torch_xla 2.9: 2.7 of 36.3 ms, and 9.5 with a compiled update.
+# How much of the host's time in optimizer calls the advice leaves (ratio). Measured with AdamW, torch_xla 2.9: 1.4 of
+# 20.2 ms with the syncfree one, 2.7 of 36.3 with one flat parameter, and 9.5 with a compiled update.
 LEFT_AT_LEAST = 0.1
 # The same on TorchTPU, where `foreach` or `fused` updates all parameters in a few ops: of calls of AdamW over 6, 18 and
 # 60 parameters 0.12 to 0.30 were left, of SGD with momentum over 18 parameters 0.21 (CPU time of the training thread,
@@ -98,6 +103,8 @@ _STEP = re.compile(r"(?:step|wrapper|_use_grad) \(\S*\btorch/optim/(?!lr_schedul
 # An optimizer of the program's own, or of another library, below the wrapper that torch puts around its `step`. Torch's
 # frames between them do not count: `@torch.no_grad()` has one.
 _OWN_STEP = re.compile(r"step \(")
+# How a frame says that Hugging Face's Trainer has the training loop.
+_TRAINER = "/transformers/trainer.py:"
 # It works on one flat gradient already.
 _FLAT = re.compile(r"\(\S*\btorch/optim/lbfgs")
 _LIBRARY = re.compile(r"\(\S*\b(?:torch|torch_xla)/")
@@ -204,9 +211,18 @@ def _traced(signals: Signals) -> Outcome:
         evidence,
         title=f"Tracing optimizer.step(){_at(lines, exposed)} keeps the device waiting {format_share(share)} of each "
         "step",
-        # What the device does for a flat parameter, or a compiled update, may take longer than tracing did.
+        # What the device does for another update may take longer than tracing did.
         price=counterfactual(Change(host={part.TRACING: 1 - saved * (1 - LEFT_AT_LEAST)}), Change()),
+        cases=_cases(rows, own),
     )
+
+
+def _cases(rows: list[HostStackRow], own: list[tuple[str, str, float, float]]) -> frozenset[str]:
+    """Whose optimizer it is, and whether the loop around it is Hugging Face's: each has advice of its own."""
+    if own:
+        return frozenset({"own"})
+    in_trainer = any(_TRAINER in frame for row in rows for frame in row.frames)
+    return frozenset({"torch", "trainer"} if in_trainer else {"torch"})
 
 
 def _named(what: str, lines: list[tuple[str, str, float, float]]) -> list[Evidence]:
