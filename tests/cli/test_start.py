@@ -8,8 +8,9 @@ from pathlib import Path
 from tests.builders import TraceBuilder, op
 
 # Modules of tpuprof that a plain analysis imports beside its rules, and modules of others (modules). All of ours are
-# needed: the last one raised it by one, as one that had grown too long became two.
-MOST_OF_OURS = 271
+# needed: the last three came where one that had grown too long became two, and with the lines of a compile's cause, of
+# which one is for compiles that reads make.
+MOST_OF_OURS = 273
 MOST_OF_OTHERS = 330
 # What a plain analysis has no use for.
 LEFT_OUT = {
