@@ -159,7 +159,7 @@ class CompileRow:
 
     @property
     def line(self) -> str:
-        """The innermost frame, by which a process counts what compiles later; empty for reads, which it counts not."""
+        """The innermost frame, by which a process counts what compiles later; empty for reads, which it does not count."""
         return self.frames[0] if self.frames and not self.in_read else ""
 
 
