@@ -160,6 +160,9 @@ def test_a_transfer_of_which_nothing_was_seen_by_itself_is_unknown_and_not_0(exp
         (["clip_grad_norm_ (/v/site-packages/torch/nn/utils/clip_grad.py:84)", "_wrapped_call_impl (/v/site-packages/torch/nn/modules/module.py:1775)"], "torch/nn/utils/clip_grad.py:84"),
         (["clip_grad_norm_ (/v/site-packages/torch_xla/_patched_functions.py:51)"], "torch_xla/_patched_functions.py:51"),
         (["sync (/v/site-packages/torch_xla/torch_xla.py:80)"], ""),
+        (["train (/u/t.py:3)", "item (/v/lib/python3.11/site-packages/torchax/ops/jaten.py:3524)"], ""),
+        (["train (/u/t.py:3)", "getMessage (/usr/lib/python3.11/logging/__init__.py:368)"], ""),
+        (["accuracy (/v/lib/python3.11/site-packages/sklearn/metrics.py:7)"], "sklearn/metrics.py:7"),
         (["read (/opt/lab/common/metrics.py:8)"], "common/metrics.py:8"),
     ],
 )  # fmt: skip

@@ -12,16 +12,21 @@ from tpuprof.rules.runner import outcome_of
 STEP, COUNT = 1000, 8
 
 
-def copying(again):
-    """Steps of JAX that copy for 500 and train for 300; so many of them copy what was copied before."""
+def copying(again, lines=("train.py:7",), shares=(1.0,)):
+    """Steps of JAX that copy for 500 and train for 300; so many of them copy what was copied before.
+
+    Each line copies for its share of the 500.
+    """
     trace = TraceBuilder()
     python, modules = trace.host().line("python"), trace.tpu(0).line("XLA Modules")
     for number in range(COUNT):
         at = number * STEP
         python.event("train", at, STEP, _r=1, step_num=number)
-        python.event(
-            "tpuprof.upload", at, 500, call="device_put", source="train.py:7", again=int(number < again)
-        )
+        begin = at
+        for line, share in zip(lines, shares, strict=True):
+            facts = {"call": "device_put", "source": line, "again": int(number < again)}
+            python.event("tpuprof.upload", begin, 500 * share, **facts)
+            begin += 500 * share
         python.event("PjitFunction(step)", at + 550, 50)
         modules.event("jit_step(7)", at + 600, 300)
         trace.tpu(0).line("XLA Ops").event(start=at + 600, duration=300, **op("fusion.1"))
@@ -61,3 +66,16 @@ def test_arguments_of_a_call_have_advice_of_their_own(again, cases):
 
 def test_a_wait_for_batches_is_no_copy():
     assert outcome_of(find_rule("input-starved"), given(steps=steps(input_wait=60.0))).cases == {"batches"}
+
+
+@pytest.mark.parametrize(
+    ("shares", "named"), [((1.0, 0.0), True), ((0.5, 0.5), True), ((0.34, 0.33, 0.33), False)]
+)
+def test_the_line_that_copies_is_named_where_samples_see_little_of_it(tmp_path, shares, named):
+    """Six layers copied a table of 32 MB each: "waiting for data" was all that was said, without a line."""
+    lines = [f"model.py:{30 + number}" for number in range(len(shares))]
+    report = analyze_run(copying(0, lines, shares).write(tmp_path / "host.xplane.pb"))
+    found = next(each for each in report.findings if each.rule == "input-starved")
+    assert (", copied at model.py:30" in found.title) is named
+    assert ("copied at model.py:30" in [f"{each.text} {each.source}" for each in found.evidence]) is named
+    assert (" Most of it is copied at model.py:30." in report.verdict.sentence) is named

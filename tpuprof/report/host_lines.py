@@ -35,11 +35,12 @@ CALL_FROM_SHARE = 0.75
 # Lines named of a function (lines).
 LINES_SHOWN = 3
 _TRAINS = (TRACING, DISPATCH, COMPILE)
-# Frames through which any op of a framework goes: they are not where a value is asked for, as the checks of
-# `torch.distributions` or `clip_grad_norm_` are.
+# Frames through which any op of a framework goes, and those of Python's own modules (logging formats what it is given):
+# they are not where a value is asked for, as the checks of `torch.distributions` or `clip_grad_norm_` are.
 _ANY_OP = re.compile(
-    r"/torch_xla/(?!_patched_functions|amp/)|/(?:torch_tpu|jax|jaxlib)/|/torch/(?:_|utils/_|overrides\.py|nn/modules/module\.py"
-    r"|autograd/(?:function|graph|grad_mode)\.py|functional\.py)"
+    r"/torch_xla/(?!_patched_functions|amp/)|/(?:torch_tpu|torchax|jax|jaxlib)/"
+    r"|/torch/(?:_|utils/_|overrides\.py|nn/modules/module\.py|autograd/(?:function|graph|grad_mode)\.py|functional\.py)"
+    r"|/lib/python3\.\d+/(?!(?:site|dist)-packages/)"
 )
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/")
 _Place = TypeVar("_Place", str, tuple[str, str])

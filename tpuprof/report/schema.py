@@ -159,7 +159,7 @@ class CompileRow:
 
     @property
     def line(self) -> str:
-        """The innermost frame, by which a process counts what compiles later; empty for reads, which it does not count."""
+        """The innermost frame, by which a process counts what compiles later. It counts no reads: theirs is empty."""
         return self.frames[0] if self.frames and not self.in_read else ""
 
 

@@ -160,6 +160,11 @@ class HostSignals(StepSignals):
         """The jitted function whose calls are given most of what is copied to the device; empty where none is."""
         return next((host.copied_for for host in self._run.hosts if host.copied_for), "")
 
+    @signal("line", needs=(STEPS, HOST_EVENTS))
+    def copied_at(self) -> str:
+        """The line whose calls take most of the time of copies to the device; empty where none does."""
+        return next((host.copied_at for host in self._run.hosts if host.copied_at), "")
+
     @signal("programs", needs=(STEPS, HOST_EVENTS))
     def read_graphs(self) -> list[ReadGraphs]:
         """Programs that reads of values ran in mid-step, by line, and what of them the step computed again."""

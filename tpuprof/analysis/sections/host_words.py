@@ -104,7 +104,8 @@ def _input(load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
     where = where_of(stacks, largest)
     # Where samples cover a small part of it, what they saw may be what came after.
     if largest not in _AT_INPUT or where is None or where.ms < SEEN_FROM_SHARE * load.parts[largest]:
-        return ""
+        copied = next((host.copied_at for host in run.hosts if host.copied_at), "")
+        return f" Most of it is copied at {copied}." if copied and largest == HOST_TO_DEVICE else ""
     return f" {_AT_INPUT[largest]} {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}."
 
 

@@ -29,6 +29,8 @@ _AGAIN = "again"
 _CALL, _HANDED = "PjitFunction(", "DevicePut"
 # Share of such time inside the calls of one function from which the copies are its arguments (share). A judgement.
 ARGUMENTS_FROM_SHARE = 0.5
+# Share of the time of copies from which the calls of one line are most of it (share). A judgement.
+LINE_FROM_SHARE = 0.5
 # What JAX's CPU client calls the copy of an array, in a thread of its pool. Events of threads that run Python are not
 # looked at: a thread that makes batches ahead copies them there, while the training thread waits for something else.
 _COPIES = ("H2D Dispatch",)
@@ -43,6 +45,28 @@ def again_share(driver: Track | None, activity: HostActivity, steps: Steps) -> f
     whole = int(covered(copies, steps.start, steps.end).sum())
     again = int(covered(intersect(copies, _again(driver)), steps.start, steps.end).sum())
     return again / whole if whole else 0.0
+
+
+def copied_at(driver: Track | None, activity: HostActivity, steps: Steps) -> str:
+    """The line (`file:line`) whose calls take most of the time of copies to the device in steps; empty where none does.
+
+    Samples see little of a long copy that holds Python's lock: the calls themselves are noted with their lines.
+    """
+    if driver is None or not len(steps) or UPLOAD not in driver.plane.events.names:
+        return ""
+    copies = activity.spans(Activity.HOST_TO_DEVICE)
+    whole = int(covered(copies, steps.start, steps.end).sum())
+    rows = driver.named(UPLOAD)
+    sources = driver.plane.stat_text(driver.stats("source"), "source", len(driver))
+    by_line: dict[str, list[int]] = {}
+    for row in rows.tolist():
+        by_line.setdefault(sources[row], []).append(row)
+    took = {}
+    for source, found in by_line.items():
+        calls = union(driver.start[found], driver.end[found])
+        took[source] = int(covered(intersect(copies, calls), steps.start, steps.end).sum())
+    most = max(took, key=lambda source: took[source], default="")
+    return most if took.get(most, 0) >= LINE_FROM_SHARE * whole > 0 else ""
 
 
 def _again(driver: Track) -> Spans:

@@ -188,11 +188,12 @@ def check(signals: Signals) -> Outcome:
 def _cases(signals: Signals) -> frozenset[str]:
     """What the values are read for, as far as the calls show: each has advice of its own.
 
-    A read that a library makes is no call of the program's: its options are what can be changed.
+    A value that a library reads is no read of the program's: its options are what can be changed. An array that a
+    library is given and reads is the program's.
     """
     enough = ADVISED_FROM_SHARE * blocked_by_reads(signals)
     rows = [row for row in signals.host_reads if row.blocked_ms_per_step >= enough]
-    own = [row for row in rows if not in_library(signals, row.source)]
+    own = [row for row in rows if row.call in _ARRAYS or not in_library(signals, row.source)]
     calls = {row.call for row in own}
     cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
     cases |= {"library"} if len(own) < len(rows) else set()

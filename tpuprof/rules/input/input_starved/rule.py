@@ -131,6 +131,7 @@ PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
         "falls_back",
         "copied_again",
         "copied_for",
+        "copied_at",
         "stacks_if_sampled",
         "input_pipelines",
     ),
@@ -161,11 +162,15 @@ def check(signals: Signals) -> Outcome:
         )
     given = signals.copied_for if largest == part.HOST_TO_DEVICE and again < AGAIN_FROM_SHARE else ""
     data = f"NumPy's arrays that {given} is given" if given else "data"
+    at = f", at {where.text}" if where else ""
+    if where is None and largest == part.HOST_TO_DEVICE and signals.copied_at and not given:
+        at = f", copied at {signals.copied_at}"
+        evidence.append(Evidence("copied at", waits[largest], "ms per step", source=signals.copied_at))
     gone = dict.fromkeys(_of_input(signals) - {part.HOST_IO}, 0.0)
     return failed(
         share,
         evidence,
-        title=f"The device waits {format_share(share)} of each step for {data}{f', at {where.text}' if where else ''}",
+        title=f"The device waits {format_share(share)} of each step for {data}{at}",
         price=counterfactual(
             Change(host=gone, device={part.HOST_IO: 0.0}),
             # What is copied again need not be copied at all; another copy may take as long wherever it is made.
