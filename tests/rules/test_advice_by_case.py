@@ -191,7 +191,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "input-starved": {"again", "arguments", "batches", "workers", "restarts"},
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "flow", "ask", "other"},
-        "recompiles-shape": {"grows", "batch", "weights"},
+        "recompiles-shape": {"grows", "kept", "batch", "weights"},
         "device-to-host-sync": {"value", "branch", "arrays", "library"},
         "straggler-host": {"alone", "turns"},
         "barrier-skew": {"alone", "turns"},
@@ -335,28 +335,35 @@ def test_a_branch_or_a_loop_outside_of_a_jitted_function_is_put_into_one(program
     ],
 )
 @pytest.mark.parametrize("framework", ["torch_xla", "jax"])
-@pytest.mark.parametrize("batch", [False, True])
-def test_a_size_that_grows_with_each_step_is_allocated_once(sizes, grows, framework, batch):
-    """A text that is generated, batches of any length, and batches that become larger."""
-    grows = grows and not batch
-
-    def shape(size):
-        return f"s64[{size},8]" if batch else f"s64[1,{size}]"
+@pytest.mark.parametrize(
+    ("shape", "case", "said"),
+    [
+        ("s64[1,{}]", "grows", "as in generating text"),
+        ("s64[{},8]", "kept", "(`{}.stack(losses)`)"),
+        ("f32[{}]", "kept", "(`{}.stack(losses)`)"),
+    ],
+)
+def test_a_size_that_grows_with_each_step_is_allocated_once(sizes, grows, framework, shape, case, said):
+    """A text that is generated, and losses that are joined in each step; else lengths of any size."""
 
     rule = find_rule("recompiles-shape")
     rows = [
         replace(
             compiled("shape", step=step),
-            cause=Cause("shape", f"2 inputs changed: {shape(was)} became {shape(now)}, f32[3] became f32[9]"),
+            cause=Cause(
+                "shape",
+                f"2 inputs changed: {shape.format(was)} became {shape.format(now)}, f32[3] became f32[9]",
+            ),
         )
         for step, (was, now) in enumerate(pairwise(sizes))
         if was != now
     ]
     given_ = given(**{**recompiled(0.9), "report": {"compiles": rows}}, framework=framework)
     outcome = rule.check(given_)
-    assert outcome.cases == ({"grows", "batch"} if grows else {"batch"})
+    assert outcome.cases == ({case, "batch"} if grows else {"batch"})
     text = rule.page.remedy(framework).text_for(outcome.cases)
     assert ("llocate the whole length once" in text) is grows
+    assert (said.format("jnp" if framework == "jax" else "torch") in text) is grows
 
 
 @pytest.mark.parametrize(("of_weights", "weights"), [(2, True), (1, False)])

@@ -298,6 +298,18 @@ def test_findings_that_save_the_same_time_say_so(tmp_path, one, other, shared):
     assert found == ({"one": ["other"], "other": ["one"]} if shared else {"one": [], "other": []})
 
 
+@pytest.mark.parametrize(
+    ("names", "shared"),
+    [(("recompiles-other", "recompiles-shape"), False), (("recompiles-shape", "tracing-bound"), True)],
+)
+def test_compiles_of_different_causes_are_different_time(tmp_path, names, shared):
+    """Losses were joined in each step by two programs, one of a new shape: "do not add them up" was said of both."""
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+    rules = [made(name, removing(Change(host={"tracing": 0.5}))) for name in names]
+    found = {each.rule: each.shares_saving_with for each in run_rules(Signals(report_of(run), run), rules)}
+    assert [found[name] for name in names] == ([[names[1]], [names[0]]] if shared else [[], []])
+
+
 def test_rules_about_the_same_collective_sell_the_same_time():
     signals = given(**flags(0.5))
     prices = [

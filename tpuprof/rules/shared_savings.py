@@ -23,6 +23,8 @@ SHARED_FROM_SHARE = 0.10
 # Parts of which a change is about all ops, so that two changes are about the same ones. Of compute and collectives, a
 # change is about some ops, and another one about others.
 _WHOLE = (part.OFFLOAD,)
+# Rules that divide compiles among them by the cause: each compile is of one of them, so what they save adds up.
+_BY_CAUSE = frozenset({"recompiles-shape", "recompiles-constant", "recompiles-other"})
 # An op by program and name.
 Op = tuple[str, str]
 
@@ -95,6 +97,8 @@ def shared_savings(
         return simulator.measured_ms - simulator.step_ms(change)
 
     def shares(one: str, other: str) -> bool:
+        if {one, other} <= _BY_CAUSE:
+            return False
         if share_time(found[one], found[other]) or share_ops(ops.get(one, none), ops.get(other, none)):
             return True
         ahead = runs_ahead(changes[one]) or runs_ahead(changes[other])

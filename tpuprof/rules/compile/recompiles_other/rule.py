@@ -49,7 +49,9 @@ jitted function such a call compiles whenever the functions that it is given wer
 [ask] Which of these it is, JAX says in a capture with `JAX_EXPLAIN_CACHE_MISSES=1`, unless the function is a library's.
 
 [other] Let the decision be data: `jnp.where`, or `jax.lax.cond` where one side is expensive. Keep the structure of what
-is passed to a jitted function the same: another tree of arguments or another dtype compiles again.
+is passed to a jitted function the same: another tree of arguments or another dtype compiles again. Where a list keeps
+an array of each step and `jnp.stack` or `jnp.concatenate` joins them, each step's program takes more inputs than the
+last one's: keep a sum or a count in its place, or join them once, after training.
 
 ## Limits and false positives
 

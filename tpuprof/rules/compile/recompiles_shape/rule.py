@@ -19,6 +19,10 @@ allocate the whole length once, keep the position in a tensor on the device, wri
 (`buffer.index_copy_(1, position, new)`), and let a mask hide what is not written yet: all steps then run one program. A
 position that is a Python number would compile for each value.
 
+[kept] An array has more rows in each step here. Where it joins values of all steps (`torch.stack(losses)`), keep a sum
+and a count on the device in its place, or join them once, after training. Where all rows are needed in each step,
+allocate the whole length once and write there (`rows.index_copy_(0, position, new)`), with the position in a tensor.
+
 [batch] Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last
 incomplete batch (`drop_last=True`). A mask keeps padding out of the loss. A boolean mask as index (`x[mask]`,
 `x[mask] = v`) and `nonzero` make a shape out of data: `torch.where(mask, v, x)` or `x.masked_fill(mask, v)` keeps one
@@ -30,6 +34,9 @@ largest model once and mask what a smaller one does not have. `torch_xla.runtime
 keeps programs on disk, so that a size that was compiled once compiles in no later run.
 
 ## How to fix in TorchTPU
+
+[kept] An array has more rows in each step here. Where it joins values of all steps (`torch.stack(losses)`), keep a sum
+and a count on the device in its place, or join them once, after training.
 
 [batch] Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last
 incomplete batch (`drop_last=True`). A boolean mask as index (`x[mask]`) and `nonzero` make a shape out of data:
@@ -48,6 +55,10 @@ largest model once and mask what a smaller one does not have.
 allocate the whole length once, pass the position as an array, write there
 (`jax.lax.dynamic_update_slice_in_dim(buffer, new, position, axis=1)`), and let a mask hide what is not written yet: all
 steps then run one program.
+
+[kept] An array has more rows in each step here. Where it joins values of all steps (`jnp.stack(losses)`), keep a sum
+and a count in its place, or join them once, after training. Where all rows are needed in each step, allocate the whole
+length once and write there (`rows.at[position].set(new)`), with the position in an array.
 
 [batch] Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last
 incomplete batch. `jax.jit` compiles for each shape it meets.
@@ -119,7 +130,8 @@ def check(signals: Signals) -> Outcome:
     title = f"{found.title}; {what}{_change(chosen)}"
     if weights:
         return replace(found, title=title, cases=frozenset({"weights"}))
-    return replace(found, title=title, cases=frozenset({"batch", *({"grows"} if grows(chosen) else ())}))
+    cases = {"batch", *(["grows"] if grows(chosen) else []), *(["kept"] if grows(chosen, rows=True) else [])}
+    return replace(found, title=title, cases=frozenset(cases))
 
 
 def _change(compiles: list[CompileRow]) -> str:
@@ -135,26 +147,32 @@ def of_weights(compiles: list[CompileRow]) -> bool:
     return seen > WEIGHTS_FROM_SHARE * len(compiles)
 
 
-def grows(compiles: list[CompileRow]) -> bool:
-    """Whether each step compiles for a length larger than the last step's, by the same amount in all."""
+def grows(compiles: list[CompileRow], *, rows: bool = False) -> bool:
+    """Whether each step compiles for a length larger than the last step's, by the same amount in all.
+
+    `rows`: a length in the first dimension, and not in another one.
+    """
     steps = sorted({row.step for row in compiles if row.step is not None})
     if len(steps) < GROWS_FROM_STEPS or steps[-1] - steps[0] >= len(steps):
         return False
     ends: set[tuple[int, int]] | None = None
     for step in steps:
-        sizes = [pair for row in compiles if row.step == step for pair in _larger(row.cause.detail)]
+        sizes = [
+            pair for row in compiles if row.step == step for pair in _larger(row.cause.detail, rows=rows)
+        ]
         ends = {(now, now - was) for was, now in sizes if ends is None or (was, now - was) in ends}
     return bool(ends)
 
 
-def _larger(detail: str) -> list[tuple[int, int]]:
-    """The length before and now of inputs that grew in one dimension, of those that a cause lists; batches grow in the
-    first one.
+def _larger(detail: str, *, rows: bool) -> list[tuple[int, int]]:
+    """The length before and now of inputs that grew in one dimension, of those that a cause lists.
+
+    What grows in the first one is a batch, or an array that joins values of many steps.
     """
     found = []
     for was_type, was, now_type, now in _CHANGED.findall(detail):
         before, after = was.split(","), now.split(",")
-        if was_type == now_type and len(before) == len(after) and before[0] == after[0]:
+        if was_type == now_type and len(before) == len(after) and (before[0] != after[0]) is rows:
             changed = [(int(a), int(b)) for a, b in zip(before, after, strict=True) if a != b]
             found += [pair for pair in changed if len(changed) == 1 and pair[0] < pair[1]]
     return found
