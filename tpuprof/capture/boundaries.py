@@ -154,7 +154,7 @@ class StepBoundaries:
         return True
 
     def cut(self, *, gradients: bool) -> bool:
-        """Whether the step ends at this cut, which ran a graph."""
+        """Whether the step ends at this cut, which ran a graph. `gradients`: it may be of training."""
         self.first = self.grew = False
         if self.origin == CUT:
             self._rounds = 0

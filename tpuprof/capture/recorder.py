@@ -36,7 +36,7 @@ from tpuprof.instrument.compiled_calls import CompiledCalls
 from tpuprof.instrument.cut_events import CutEvents, optimizer_event
 from tpuprof.instrument.frameworks.steps import AnnotatedSteps
 from tpuprof.instrument.library_calls import LibraryCalls
-from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
+from tpuprof.instrument.optimizer_steps import OptimizerHook
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
 from tpuprof.own_events import OVERHEAD
@@ -339,7 +339,7 @@ class Recorder:
             return
         if graphs != self._graphs_run:
             self._graphs_run = graphs
-            self._heard(ends=self._boundaries.cut(gradients=gradients_on()))
+            self._heard(ends=self._boundaries.cut(gradients=self._optimizers.may_train()))
 
     def _compiled_call_ran(self, graph: bytes) -> None:
         """A function of torch.compile ran a graph in this thread."""

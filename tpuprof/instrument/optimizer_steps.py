@@ -27,6 +27,9 @@ class OptimizerHook:
         self._called: Called | None = called
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._handle: Any = None
+        # The optimizer that stepped last, and the gradients of its parameters at the last graph cut.
+        self._last: Callable[[], Any] = lambda: None
+        self._gradients: list[tuple[int, int]] = []
 
     def install(self) -> bool:
         """Put the hook in place; False where torch is not loaded or has none. Doing it twice is harmless."""
@@ -44,6 +47,25 @@ class OptimizerHook:
         if handle is not None:
             handle.remove()
 
+    def may_train(self) -> bool:
+        """Whether training may go on without an optimizer's call: since the last graph cut a backward pass ran.
+
+        A trainer evaluates with gradients on, but for the forward pass. The first and the last parameter of the
+        optimizer that stepped last tell: they have another gradient then. Where none stepped, gradients that are on do.
+        """
+        try:
+            optimizer = self._last()
+            if optimizer is None or not gradients_on():
+                return gradients_on()
+            groups = optimizer.param_groups
+            ends = [*groups[0]["params"][:1], *groups[-1]["params"][-1:]]
+            found = [(id(each.grad), each.grad._version) for each in ends if each.grad is not None]
+            changed, self._gradients = bool(found) and found != self._gradients, found
+            return changed
+        except Exception as error:
+            note_failure("following the optimizer", error)
+            return True
+
     def _stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         # Under torch.compile this is traced: it must fold away, not break the program's graph.
         if sys.modules["torch"].compiler.is_compiling() or self._called is None:
@@ -53,6 +75,8 @@ class OptimizerHook:
             if number is None:
                 number = min(len(self._numbers), MAX_OPTIMIZERS - 1)
                 self._numbers[optimizer] = number
+            if self._last() is not optimizer:
+                self._last = weakref.ref(optimizer)
             self._called(number, type(optimizer).__name__)
         except Exception as error:
             note_failure("following the optimizer", error)

@@ -10,7 +10,7 @@ from tpuprof.capture.boundaries import StepBoundaries
 from tpuprof.capture.step_source import BestSource, StepSource
 from tpuprof.instrument import sync_guard
 from tpuprof.instrument.frameworks.steps import AnnotatedSteps
-from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
+from tpuprof.instrument.optimizer_steps import OptimizerHook
 from tpuprof.instrument.state import STATE
 
 # Called when a step ends: the number of the step that begins, None for the next one, and its samples.
@@ -89,7 +89,7 @@ class StepFollower:
         graphs = self._graphs_run()
         if graphs != self._graphs:
             self._graphs = graphs
-            if self._boundaries.cut(gradients=gradients_on()):
+            if self._boundaries.cut(gradients=self._optimizers.may_train()):
                 self._ended(None, None)
 
     def _optimizer_called(self, number: int, _name: str) -> None:
