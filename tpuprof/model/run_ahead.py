@@ -39,6 +39,10 @@ FULL_FROM = 5.0
 WORKS_FROM_SHARE = 0.5
 # And how much longer steps take then than those that fill the queue (ratio). A judgement.
 SLOWER_ONCE_FULL = 2.0
+# How far the programs that end in all steps may be from the calls that hand some over for each call to be one program
+# (ratio). A queue that is longer at one end of a capture makes a difference, and so do small programs without an event.
+# A judgement.
+ONE_EACH_WITHIN = 0.1
 # Of the most programs that end in one step, how many end in another one that waits for the device (ratio). A program or
 # two may end in the step before a wait, which is no wait of its own. A judgement.
 OF_A_WAIT = 0.5
@@ -253,6 +257,9 @@ def _queue(steps: Steps, devices: list[DeviceActivity], dispatching: Spans) -> _
     # Where half of the steps or more fill the queue, the later ones have a program end in each.
     often = median(done) >= 1
     of_one = median(given), median(done if often else done[len(done) // 2 :])
+    if of_one[0] and abs(done.sum() - given.sum()) <= ONE_EACH_WITHIN * given.sum():
+        # A call is a program. Where the host runs ahead, how many end in the middle step says nothing of that.
+        of_one = of_one[0], of_one[0]
     if not all(of_one) and done.any():
         # From one wait to the next as many end as are handed over, or from the beginning to the only one.
         first, last = np.flatnonzero(done >= OF_A_WAIT * done.max())[[0, -1]].tolist()
