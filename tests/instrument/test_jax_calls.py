@@ -39,13 +39,16 @@ def test_a_method_without_a_name_is_wrapped_as_well(jax):
     assert jax.block_until_ready is original
 
 
-def test_a_copy_to_the_device_says_whether_it_copied_that_before(jax, monkeypatch):
+@pytest.mark.parametrize("name", ["device_put", "device_put_replicated", "device_put_sharded"])
+def test_a_copy_to_the_device_says_whether_it_copied_that_before(jax, monkeypatch, name):
+    """`flax.jax_utils.replicate` of the same weights in each step: "make batches ahead" was advised."""
     noted = []
+    setattr(sys.modules["jax"], name, len)
     monkeypatch.setattr(jax_calls.STATE, "armed", True)
     monkeypatch.setattr(
         jax_calls, "call_span", lambda event, call, **facts: noted.append((event, call, facts))
     )
     jax_calls.install()
-    table, put = np.ones((4, 4)), sys.modules["jax"].device_put
+    table, put = np.ones((4, 4)), getattr(sys.modules["jax"], name)
     assert [put(table), put(table), put(table + 1)] == [4, 4, 4]
-    assert noted == [(jax_calls.UPLOAD, "device_put", {"again": again}) for again in (0, 1, 0)]
+    assert noted == [(jax_calls.UPLOAD, name, {"again": again}) for again in (0, 1, 0)]

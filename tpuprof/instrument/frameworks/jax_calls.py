@@ -17,7 +17,8 @@ from tpuprof.own_events import HOST_READ, UPLOAD
 
 _READS = ("__float__", "__int__", "__bool__", "__index__", "__array__", "__format__", "item", "tolist")
 _WAIT = "block_until_ready"
-_PUT = "device_put"
+# Calls that copy arrays to devices; the first is in every JAX.
+_PUTS = ("device_put", "device_put_replicated", "device_put_sharded")
 _replaced = Replaced()
 _put = SameArrays()
 
@@ -30,10 +31,11 @@ def install() -> list[str]:
     if jax is None or _replaced:
         return notes
     wanted = [(array, name, HOST_READ) for name in (*_READS, _WAIT)]
-    wanted += [(jax, _WAIT, HOST_READ), (jax, "device_get", HOST_READ), (jax, _PUT, UPLOAD)]
+    wanted += [(jax, _WAIT, HOST_READ), (jax, "device_get", HOST_READ)]
+    wanted += [(jax, name, UPLOAD) for name in _PUTS if name == _PUTS[0] or name in vars(jax)]
     for owner, name, event in wanted:
         try:
-            made = _putting if name == _PUT else partial(with_event, event, name)
+            made = partial(_putting if event == UPLOAD else partial(with_event, event), name)
             _replaced.replace(owner, name, made)
         except (AttributeError, TypeError) as error:
             pass_on(error)
@@ -47,13 +49,13 @@ def remove() -> None:
     _put.forget()
 
 
-def _putting(original: Function) -> Function:
-    """`device_put` inside an event, which says whether it copies what it copied before."""
+def _putting(name: str, original: Function) -> Function:
+    """A call that copies arrays inside an event, which says whether it copies what it copied before."""
 
     def puts(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span | None:
         if not STATE.armed:
             return None
-        again = _put.again(args[0] if args else kwargs.get("x"))
-        return call_span(UPLOAD, _PUT, again=int(again))
+        given = args[0] if args else next((kwargs[each] for each in ("x", "shards") if each in kwargs), None)
+        return call_span(UPLOAD, name, again=int(_put.again(given)))
 
     return around(original, puts)
