@@ -1,5 +1,7 @@
 """Which arrays are copied to the device again: the same object with the same content, as far as that is compared."""
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 import torch
@@ -62,3 +64,11 @@ def test_arrays_are_not_kept_alive(seen):
     reference = seen._seen[place][0]
     del array
     assert reference() is None
+
+
+def test_arrays_of_jax_and_mappings_of_them_are_known(seen):
+    """A frozen model's variables are a mapping of JAX's arrays, which `replicate` copies to each device."""
+    jax = pytest.importorskip("jax")
+    weights = MappingProxyType({"kernel": jax.numpy.ones((4, 4)), "bias": np.zeros(4)})
+    assert [seen.again(weights) for _ in range(3)] == [False, True, True]
+    assert not seen.again({**weights, "bias": jax.numpy.zeros(4)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
@@ -51,8 +52,8 @@ class SameArrays:
 
 
 def _leaves(value: Any, found: list[Any]) -> bool:
-    if isinstance(value, dict | list | tuple):
-        inside = value.values() if isinstance(value, dict) else value
+    if isinstance(value, Mapping | list | tuple):
+        inside = value.values() if isinstance(value, Mapping) else value
         return all(_leaves(each, found) for each in inside)
     found.append(value)
     return len(found) <= MOST_LEAVES and _is_array(value)
@@ -62,11 +63,21 @@ def _is_array(value: Any) -> bool:
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None and isinstance(value, numpy.ndarray):
         return not value.dtype.hasobject
-    return torch is not None and isinstance(value, torch.Tensor)
+    return _of_jax(value) or (torch is not None and isinstance(value, torch.Tensor))
+
+
+def _of_jax(value: Any) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, getattr(jax, "Array", ()))
 
 
 def _state(array: Any) -> object:
-    """What changes where an array's content does: torch counts its writes, of NumPy's some numbers are compared."""
+    """What changes where an array's content does: torch counts its writes, of NumPy's some numbers are compared.
+
+    An array of JAX does not change.
+    """
+    if _of_jax(array):
+        return None
     version = getattr(array, "_version", None)
     if version is not None:
         return version, array.data_ptr()
