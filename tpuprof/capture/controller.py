@@ -3,7 +3,7 @@
 Training is steady once a number of steps in a row compiled nothing: before that a capture would show warm-up.
 A program that still compiles after the warm-up may end soon, or compile for ever. So a first recording is made
 right then, and kept if training never becomes steady: recompiling without end is just what such a user wants
-explained. If training does become steady, a second recording takes its place. There are never more than two.
+explained. If training does become steady, a second recording takes its place. By steps, there are never more than two.
 The same holds while loaders hand out batches that they made during the first compiles: a slow loader looks fast then.
 """
 
