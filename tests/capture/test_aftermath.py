@@ -31,6 +31,20 @@ def test_steps_and_compiles_are_counted_from_the_end_of_the_capture():
     assert line["frames"]
 
 
+def test_a_line_that_compiles_at_many_cuts_of_a_step_does_so_once():
+    """The first evaluation behind a capture compiled at a hundred cuts: it was unknown that none came again."""
+    extension, after, written = counting()
+    for step in range(10):
+        for _ in range(2 * MAX_STEPS if step in (4, 6) else 1):
+            after.before_cut()
+            extension.compiled += step in (4, 6)
+            after.after_cut()
+        after.step_ended()
+    after.close()
+    (line,) = written[-1]["lines"].values()
+    assert (line["steps"], line["cuts"], line["graphs"]) == ([4, 6], 2, 4 * MAX_STEPS)
+
+
 def test_compiles_between_cuts_have_no_line():
     extension, after, written = counting()
     extension.compiled += 2

@@ -9,6 +9,7 @@ from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.compile.recurrence import (
     AFTER_PER_CAPTURED,
+    EXPLAINS_FROM_SHARE,
     MIN_STEPS_AFTER,
     RETURNS_FROM_BEFORE,
     RETURNS_FROM_STEPS,
@@ -123,11 +124,11 @@ def test_which_steps_are_late():
     assert late_of([], np.zeros(0, int)) == 0
 
 
-def run_folder(folder, count=8, compiling=(3,), later=None, around=(0, 0), busy=0):
+def run_folder(folder, count=8, compiling=(3,), later=None, around=(0, 0), busy=0, logs=0):
     """A run of steps of 1 ms, or 41 ms where one compiles for 40 ms; `later` is the count after the capture.
 
     `around` is how many compiling steps before and behind the captured ones have records of their own.
-    `busy` is how long a device works in each step (us), if there is one.
+    `busy` is how long a device works in each step (us), if there is one, `logs` how long compiling ones log (us).
     """
     trace = TraceBuilder()
     python = trace.host().line("python")
@@ -135,7 +136,7 @@ def run_folder(folder, count=8, compiling=(3,), later=None, around=(0, 0), busy=
     at = 0
     records = []
     for number in range(count):
-        long = 41000 if number in compiling else 1000
+        long = 41000 + logs if number in compiling else 1000
         python.event("train_step", at, long, _r=1, step_num=around[0] + number, tpuprof="step", origin="user")
         python.event("StepMarker", at + 900, 50)
         python.event("SyncLiveTensorsGraph", at + 900, 50)
@@ -452,3 +453,11 @@ def test_what_followed_is_said_as_it_was_counted(steps, said):
     rows = {"f (a.py:1)": CompilingLine(count, count, 1.9, ["f (a.py:1)"], steps)} if steps else {}
     after = AfterCapture(47, count, count, 1.9 * count, 2.5, True, rows)
     assert seen_after_capture("f (a.py:1)", after) == said
+
+
+@pytest.mark.parametrize(("logs", "phases"), [(119_000, 1), (121_000, 0)])
+def test_a_step_that_logs_and_compiles_a_little_is_no_start_up_cost(tmp_path, logs, phases):
+    """A first log of 2 s that compiled for 21 ms was left out as "one-off compile, 2.01 s": the logs come again."""
+    report = run_folder(tmp_path, later=later(100), logs=logs)
+    assert EXPLAINS_FROM_SHARE == 40_000 / (40_000 + 120_000)
+    assert (len(report.phases), report.steps.count) == (phases, 8 - phases)

@@ -26,7 +26,10 @@ UNKNOWN_LINE = "unknown"
 
 @dataclass
 class CompilingLine:
-    """Compiles of one line: cuts that compiled, graphs, seconds of those cuts, and the first steps they lay in."""
+    """Compiles of one line: steps in which it compiled (`cuts`), graphs, seconds of those cuts, and the first steps.
+
+    An evaluation may compile at a hundred cuts of one step: whether that comes again is a matter of steps.
+    """
 
     cuts: int = 0
     graphs: int = 0
@@ -69,6 +72,8 @@ class Aftermath:
         self._began = time.perf_counter()
         self._opened = self._written = time.monotonic()
         self._last_compiling = -1
+        # The last step that compiled for a line.
+        self._last_of: dict[str, int] = {}
 
     def before_cut(self) -> None:
         """A graph cut begins; what compiled since the last one did so elsewhere: at a read, say."""
@@ -138,8 +143,11 @@ class Aftermath:
         if name not in found.lines and len(found.lines) >= MAX_LINES:
             name = UNKNOWN_LINE
         line = found.lines.setdefault(name, CompilingLine(frames=frames))
-        line.cuts += 1
         line.graphs += graphs
         line.seconds += seconds
+        if self._last_of.get(name) == found.steps:
+            return
+        self._last_of[name] = found.steps
+        line.cuts += 1
         if len(line.steps) < MAX_STEPS:
             line.steps.append(found.steps)

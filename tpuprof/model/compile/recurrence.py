@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tpuprof.decode.torch_trace import TracedProgram
 from tpuprof.json_notes import read_json
 from tpuprof.model.compile.compiles import Compile
+from tpuprof.model.median import median
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.model.steps.table import StepSource
@@ -39,6 +40,10 @@ RETURNS_FROM_BEFORE = 10
 # Captured steps that compile from which, with half of them in the capture's second half, compiles keep coming (steps):
 # a finite set of shapes compiles less and less often. A judgement.
 STEADY_FROM_STEPS = 8
+# Share of what a step with compiles takes beyond the usual one from which those may explain it (share): to trace a
+# program and to hand it over for the first time may take three times as long as to compile it. A first log of weights
+# took 1.9 s and compiled for 21 ms; it comes again with each log. A judgement.
+EXPLAINS_FROM_SHARE = 0.25
 # Steps that must be left when those with one-off compiles are left out (steps).
 MIN_STEPS_LEFT = 3
 # Most of steps' time that compiling is taken for (share): compilers on several threads add up to more than passed.
@@ -58,7 +63,10 @@ class Returns(StrEnum):
 
 @record(frozen=True)
 class CompilingLine:
-    """Compiles of one line after the capture: cuts that compiled, their seconds, Python frames, the first steps."""
+    """Compiles of one line after the capture: steps that compiled, their seconds, Python frames, the first steps.
+
+    Notes of older versions count each cut of such a step in `cuts`.
+    """
 
     cuts: int
     graphs: int
@@ -132,10 +140,10 @@ class AfterCapture:
         for at in reversed(range(len(records))):
             for line, seconds in records[at].line_seconds.items():
                 known = lines.get(line or UNKNOWN_LINE, CompilingLine(0, 0, 0.0, records[at].frames))
-                cuts = records[at].lines.get(line, 1)
+                graphs = records[at].lines.get(line, 1)
                 lines[line or UNKNOWN_LINE] = CompilingLine(
-                    known.cuts + cuts,
-                    known.graphs + cuts,
+                    known.cuts + 1,
+                    known.graphs + graphs,
                     known.seconds + seconds,
                     known.frames,
                     [at, *known.steps],
@@ -296,7 +304,7 @@ def rate(line: str, captured_rate: float, captured: int, after: AfterCapture | N
 
 
 def _cuts_of(line: str, after: AfterCapture) -> int:
-    """Cuts after the capture that compiled for this line; those without a line may be of any."""
+    """Steps after the capture that compiled for this line; those without a line may be of any."""
     return sum(each.cuts for each in after.lines_of(line)) if line else after.compiling_steps
 
 
@@ -317,7 +325,8 @@ def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> 
     }
     frames = {row: [*own.get(row, ()), *noted.get(int(steps.number[row]), ()), ""] for row in rows}
     lines = {row: frames[row][0] for row in rows}
-    once = [row for row in rows if returns(lines[row], len(rows), len(steps), after) is Returns.NEVER]
+    never = [row for row in rows if returns(lines[row], len(rows), len(steps), after) is Returns.NEVER]
+    once = [row for row in never if _explains(steps, row, rows, compiles)]
     if not once or len(steps) - len(once) < MIN_STEPS_LEFT:
         return steps, compiles
     kept = np.setdiff1d(np.arange(len(steps)), once)
@@ -326,6 +335,15 @@ def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> 
     place = {int(row): at for at, row in enumerate(kept)}
     moved = [replace(each, step=place.get(each.step) if each.step is not None else None) for each in compiles]
     return left, moved
+
+
+def _explains(steps: Steps, row: int, compiling: list[int], compiles: list[Compile]) -> bool:
+    """Whether its compiles may explain what a step takes beyond the usual one: else it holds work that comes again."""
+    others = np.setdiff1d(np.arange(len(steps)), compiling)
+    took = sum(each.duration_ps for each in compiles if each.step == row)
+    if not len(others) or not took:
+        return True
+    return took >= EXPLAINS_FROM_SHARE * (int(steps.wall_ps[row]) - median(steps.wall_ps[others]))
 
 
 def without_their_compiles(steps: Steps, left: Steps, compiles: list[Compile]) -> tuple[Steps, list[Compile]]:

@@ -347,7 +347,7 @@ def _only_after(signals: Signals, after: AfterCapture) -> list[CompilingLine]:
 
 def _line_evidence(line: CompilingLine) -> Evidence:
     frame = line.frames[0] if line.frames else ""
-    text = f"{counted(line.cuts, 'graph cut')} compiled, {counted(line.graphs, 'graph')}"
+    text = f"{counted(line.cuts, 'step')} compiled, {counted(line.graphs, 'graph')}"
     steps = listed([str(step) for step in line.steps], SHOWN)
     source = source_of(frame)
     return Evidence(f"{text}; steps after the capture: {steps}", line.seconds, "s", source=source)
