@@ -360,3 +360,12 @@ def test_what_reads_cost_by_their_graphs_is_not_called_turns(samples, sentence, 
     report = analyze_run(samples / "device_to_host_sync")
     told = replace(report, verdict=replace(report.verdict, sentence=sentence))
     assert says in verdict_note(told)
+
+
+@pytest.mark.parametrize(("wanted", "asked"), [(49, 50), (50, 100), (None, 50)])
+def test_a_run_of_many_steps_is_not_asked_for_as_many_again(wanted, asked):
+    found = analyze_run(ROOT / "sample_traces" / "recompile_shapes")
+    run = {**found.environment["run"], "capture": {"steps_wanted": wanted} if wanted else {}}
+    found = dataclasses.replace(found, environment={**found.environment, "run": run})
+    row = measure_next(found, Bound("compile", 0.9, 0.9), StepTimes(1.0, {"compile": 0.9}, 0.1, 0.0, 0.0))[0]
+    assert f"--steps {asked} -- python /" in row.command

@@ -10,7 +10,10 @@ from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.outside_capture import STRETCHED_FROM
 from tpuprof.model.steps.table import HIGH, Steps, StepSource
 from tpuprof.report.schema import Savings
+from tpuprof.rules.base import Outcome, Price
 from tpuprof.rules.pricing import Pricing, doubted
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import _finding
 
 CAPTURED_MS = 500.0
 
@@ -27,20 +30,45 @@ def pricing(after_ms, steps=MIN_STEPS_AFTER):
     ("saved", "after_ms", "steps", "said"),
     [
         (460.0, 250.0, MIN_STEPS_AFTER, True),
-        (240.0, 250.0, MIN_STEPS_AFTER, False),
+        (240.0, 250.0, MIN_STEPS_AFTER, True),
         (460.0, 250.0, MIN_STEPS_AFTER - 1, False),
         (460.0, CAPTURED_MS / STRETCHED_FROM - 1, MIN_STEPS_AFTER, True),
         (460.0, CAPTURED_MS / STRETCHED_FROM + 1, MIN_STEPS_AFTER, False),
     ],
 )
 def test_a_price_of_steps_that_recording_stretches(saved, after_ms, steps, said):
+    """A price that the shorter step has room for may be of what is not stretched: it ends where it was."""
     found = pricing(after_ms, steps).of_captured_steps(Savings(0.9 * saved, saved, "counterfactual"))
     assert ("without tpuprof a step takes" in found.note) is said
     share = after_ms / CAPTURED_MS if said else 1.0
-    assert (found.low, found.high) == pytest.approx((0.9 * saved * share, saved * share))
+    assert found.low == pytest.approx(0.9 * saved * share)
+    assert found.high == pytest.approx(saved if saved <= after_ms else saved * share)
     if said:
         assert found.step_low_ms + found.high == pytest.approx(after_ms)
+        assert ("begins at the same share" in found.note) is (saved <= after_ms)
     assert not doubted(found)
+
+
+@pytest.mark.parametrize(("later_ms", "confidence"), [(300.0, "medium"), (450.0, "high")])
+def test_a_price_that_recording_may_have_stretched_is_not_sure(later_ms, confidence):
+    """ "Saves 26.0 to 27.3 ms, high confidence" was said of 16: captured steps took 58.8 ms, later ones 40.9."""
+
+    class Pricing:
+        slowed_by_tools, sees_device, disturbed_share, step_ms = False, True, 0.0, CAPTURED_MS
+
+        def savings(self, price):
+            return Savings(200.0, 200.0, "counterfactual"), ""
+
+        def of_captured_steps(self, savings, of_step):
+            return pricing(later_ms).of_captured_steps(savings, of_step)
+
+    class Places:
+        def of(self, outcome, category):
+            return outcome.evidence
+
+    outcome = Outcome("failed", share=0.4, price=Price(), confidence="high")
+    found = _finding(find_rule("host-blocked"), outcome, Pricing(), Places(), "torch_xla")
+    assert found.confidence == confidence
 
 
 def test_a_price_by_the_later_rate_is_a_share_of_a_step_at_that_rate():

@@ -13,7 +13,7 @@ from tpuprof.model.median import median
 from tpuprof.model.steps.phase import Phase
 from tpuprof.model.steps.table import Steps
 from tpuprof.records import record
-from tpuprof.report.between import BETWEEN_FROM, COMES_AGAIN, EVALUATION
+from tpuprof.report.between import BETWEEN_FROM, COMES_AGAIN, EVALUATION, NOT_CAPTURED
 from tpuprof.units import PS_PER_S, counted, format_ms, format_share, ps_to_ms
 
 # How much longer than a captured step one after the capture must take on average to be worth a word (ratio). Of 36
@@ -25,8 +25,6 @@ VERDICT_FROM = 2.0
 # slows it down (ratio): below it lies what a busy machine does, see above. In steps of 2 ms, of which tracing takes
 # nearly all, sampling and source lines made it 1.4.
 STRETCHED_FROM = 1.3
-# What a warning says of what steps outside of the capture spent.
-NOT_CAPTURED = "is not in this capture"
 # Share of the time between steps in which the training thread must be at one line for that to be named (share): more
 # than all others together.
 AT_ONE_LINE = 0.5
@@ -110,11 +108,6 @@ def lacking(outside: list[Outside | None]) -> float:
     if not known or len(known) < len(outside):
         return 0.0
     return max(sum(each.captured - each.later for each in known) / len(known), 0.0)
-
-
-def spent_outside(warning: str) -> bool:
-    """Whether a warning says that steps outside of the capture took longer."""
-    return NOT_CAPTURED in warning
 
 
 def outside_capture(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) -> list[str]:

@@ -15,6 +15,13 @@ COMES_AGAIN = (EVALUATION, OTHER_CALLS, OTHER_GRAPHS)
 # Time of evaluations between steps, beside that of the steps, from which the verdict says so (ratio): a fifth of both.
 # A judgement: readers compare what a fix saves with it.
 BETWEEN_FROM = 0.25
+# What a warning says of what steps outside of the capture spent.
+NOT_CAPTURED = "is not in this capture"
+
+
+def spent_outside(report: Report) -> bool:
+    """Whether a warning says that steps outside of the capture took longer, of what it does not show."""
+    return any(NOT_CAPTURED in warning for warning in report.warnings)
 
 
 def share_between(report: Report) -> float:

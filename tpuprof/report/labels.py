@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.parts import word_of
-from tpuprof.report.between import share_between
+from tpuprof.report.between import share_between, spent_outside
 from tpuprof.units import counted, format_share
 
 if TYPE_CHECKING:
@@ -123,6 +123,19 @@ def format_rate(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
+def _nothing_in_steps(report: Report) -> str:
+    """The sentence of a run without a failed rule and without a named cause, by what the captured steps leave open."""
+    between = share_between(report)
+    if between:
+        return (
+            "Nothing in the training steps: no rule failed. What lies between them takes "
+            f"{format_share(between)} of the time: see the verdict."
+        )
+    if spent_outside(report):
+        return "Nothing in the captured steps: no rule failed. Others took longer: see the warning."
+    return "Nothing: no rule failed."
+
+
 def nothing_failed(report: Report) -> str:
     """What to say where no rule failed; a cause that the verdict names is then one without a known fix.
 
@@ -141,13 +154,7 @@ def nothing_failed(report: Report) -> str:
         return ". ".join(["No fix is known to save time", *seen[:RELATED_SHOWN]]) + "."
     word = word_of(report.verdict.bound)
     if not word.category:
-        between = share_between(report)
-        if between:
-            return (
-                "Nothing in the training steps: no rule failed. What lies between them takes "
-                f"{format_share(between)} of the time: see the verdict."
-            )
-        return "Nothing: no rule failed."
+        return _nothing_in_steps(report)
     related = [each for each in report.findings if each.category == word.category and each.reason]
     order = {status: row for row, status in enumerate(("unavailable", "error", "passed"))}
     related = sorted((each for each in related if each.status in order), key=lambda each: order[each.status])

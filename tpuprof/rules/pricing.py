@@ -184,18 +184,20 @@ class Pricing:
         return ps_to_ms(found) if found is not None else None
 
     def of_captured_steps(self, savings: Savings, of_step: float = 1.0) -> Savings:
-        """The savings; as the same share of a shorter step where they are more than one takes outside of the capture.
+        """The savings; as the same share of the shorter step where steps take far less time outside of the capture.
 
-        The step that is left is then such a one, too. `of_step` is `Price.of_step`: steps outside of the capture hold
-        what is priced as rarely as the price says already.
+        What recording stretches is the host's time. So a price that such a step has room for begins at that share, and
+        ends where it was. The step that is left is such a one, too. `of_step` is `Price.of_step`: steps outside of the
+        capture hold what is priced as rarely as the price says already.
         """
         takes, step_ms = self.unrecorded_ms, (self.step_ms or 0.0) * of_step
-        if takes is None or not step_ms or savings.per != "step" or savings.high <= takes:
+        if takes is None or not step_ms or savings.per != "step":
             return savings
-        share = takes / step_ms
-        note = f"{UNRECORDED}{format_ms(takes)}, and this is the same share of that"
+        share, fits = min(takes / step_ms, 1.0), savings.high <= takes
+        begins = "the price begins at" if fits else "this is"
+        note = f"{UNRECORDED}{format_ms(takes)}, and {begins} the same share of that"
         note = f"{savings.note}; {note}" if savings.note else note
-        low, high = savings.low * share, savings.high * share
+        low, high = savings.low * share, savings.high * (1.0 if fits else share)
         return replace(
             savings, low=low, high=high, step_low_ms=takes - high, step_high_ms=takes - low, note=note
         )

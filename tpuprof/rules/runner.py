@@ -254,7 +254,11 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
                 None,
             )
     of_step = outcome.price.of_step if outcome.price is not None else 1.0
-    savings = _with_step(savings, pricing.step_ms, of_step)
+    captured = _with_step(savings, pricing.step_ms, of_step)
+    savings = captured and pricing.of_captured_steps(captured, of_step)
+    if savings is not None and outcome.confidence == "high" and _is_begun_lower(savings, captured):
+        # How much of the price recording adds is not known.
+        outcome = replace(outcome, confidence="medium")
     page = rule.page
     return Finding(
         rule=rule.id,
@@ -264,13 +268,18 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
             (outcome.title or rule.title(outcome.status)) + _at_stake(outcome, savings, pricing), pricing
         ),
         why=page.why(outcome.cases),
-        severity=_severity(outcome, savings, pricing),
-        savings=savings and pricing.of_captured_steps(savings, of_step),
+        severity=_severity(outcome, captured, pricing),
+        savings=savings,
         confidence=outcome.confidence,
         evidence=places.of(outcome, rule.category),
         fix=_fix(rule, framework, outcome.cases) if outcome.status == FAILED else None,
         reason=reason,
     )
+
+
+def _is_begun_lower(savings: Savings, captured: Savings | None) -> bool:
+    """Whether a price of captured steps begins lower for those outside, and ends where it did."""
+    return captured is not None and savings.low < captured.low and savings.high == captured.high
 
 
 def _framework(signals: Signals) -> str:

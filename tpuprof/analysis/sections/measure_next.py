@@ -15,10 +15,10 @@ from typing import Any
 from tpuprof.chips import chip_of
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.host.vocabulary import PYTORCH, TORCH_XLA
-from tpuprof.model.outside_capture import spent_outside
 from tpuprof.model.run_facts import was_sampled
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.records import record
+from tpuprof.report.between import spent_outside
 from tpuprof.report.labels import DEVICE_IS_BEHIND
 from tpuprof.report.schema import Finding, Report
 from tpuprof.report.triage import VERDICT, NextMeasurement
@@ -228,6 +228,14 @@ def _that_works(remedy: Remedy, report: Report) -> Remedy:
         return Remedy(remedy.words, "", remedy.by_torch)
     if remedy.command in (_MORE, _MANY) and _by_the_clock(report):
         return Remedy(remedy.words, remedy.command, BY_THE_CLOCK)
+    return _more_than_that(remedy, _capture(report).get("steps_wanted"))
+
+
+def _more_than_that(remedy: Remedy, wanted: object) -> Remedy:
+    """The remedy with twice the steps of a run that asked for as many already."""
+    for command, steps in ((_MORE, MORE_STEPS), (_MANY, MANY_STEPS)):
+        if remedy.command == command and isinstance(wanted, int) and wanted >= steps:
+            return replace(remedy, command=command.replace(f"--steps {steps}", f"--steps {2 * wanted}"))
     return remedy
 
 
@@ -288,7 +296,7 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         advice = "Mark steps with `with tpuprof.step(i):` first."
         remedy = Remedy((), _CAPTURE, advice, by_torch=_BY_TORCH_STEPS)
         yield f"Where steps begin is uncertain: {report.steps.note}.", decides, remedy
-    if any(map(spent_outside, report.warnings)):
+    if spent_outside(report):
         reason = "What steps spend outside of the capture, where they take longer, is unknown."
         yield reason, decides, Remedy((), _MANY, "The longer capture has more steps.")
     if bound.word == "compile" and _are_the_first(report):
