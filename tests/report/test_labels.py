@@ -1,10 +1,14 @@
 """What is said where no rule failed: a cause that the verdict names must not read as if all were well."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tests.report import reports
+from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
+from tpuprof.model.outside_capture import outside_capture
 from tpuprof.report.labels import NEVER_RESTS, nothing_failed, of_the_capture, read_times, reads_title
 from tpuprof.report.schema import HostReadRow, PhaseRow, Verdict
 
@@ -39,6 +43,15 @@ def found(rule, status, reason="", category="input"):
 def test_what_is_said(bound, findings, text):
     verdict = Verdict(bound, 0.5, "It is so.")
     assert nothing_failed(reports.report(findings=findings, verdict=verdict)) == text
+
+
+def test_nothing_is_said_of_the_captured_steps_where_others_took_longer():
+    """Every 20th step logged for 2 s: "Nothing: no rule failed" stood below "the others took 154 ms"."""
+    steps = AfterCapture(MIN_STEPS_AFTER, 0, 0, 0.0, 0.02 * MIN_STEPS_AFTER, ended=True)
+    (warning,) = outside_capture(np.full(8, 10**10), steps)
+    report = reports.report(findings=[found("a", "passed")], verdict=Verdict("device", 0.9, "So."))
+    said = nothing_failed(replace(report, warnings=[warning]))
+    assert said == "Nothing in the captured steps: no rule failed. Others took longer: see the warning."
 
 
 def test_what_was_found_while_the_device_is_behind_is_named():
