@@ -1,7 +1,10 @@
 """Counting after the capture: steps, compiles by line, bounded, written as it goes."""
 
+import math
+
 from tpuprof.capture import aftermath, run_writer
 from tpuprof.capture.aftermath import MAX_LINES, MAX_STEPS, Aftermath
+from tpuprof.model.compile.recurrence import CLASSES_PER_DOUBLING
 
 
 class Extension:
@@ -87,6 +90,19 @@ def test_memory_is_bounded(monkeypatch):
     assert len(written[-1]["lines"]) == MAX_LINES + 1
     assert written[-1]["graphs"] == MAX_LINES + 50
     assert len(written[-1]["lines"]["unknown"]["steps"]) == MAX_STEPS
+
+
+def test_how_long_steps_took_is_counted_in_classes(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(aftermath.time, "monotonic", lambda: now[0])
+    _, after, written = counting()
+    for took in (0.05, 0.05, 0.4, 0.0):
+        now[0] += took
+        after.step_ended()
+    after.close()
+    found = written[-1]["lengths"]
+    assert found == {round(4 * math.log2(50_000)): 2, round(4 * math.log2(400_000)): 1, 0: 1}
+    assert aftermath.CLASSES_PER_DOUBLING == CLASSES_PER_DOUBLING
 
 
 def test_it_writes_from_time_to_time(monkeypatch):

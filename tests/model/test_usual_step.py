@@ -1,11 +1,13 @@
 """A cause that one captured step holds, and that steps after the capture lack, is not what the usual step waits for."""
 
+import math
+
 import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.sections.steps import mean_step
 from tpuprof.analysis.sections.usual_step import usual_step
-from tpuprof.model.compile.recurrence import AfterCapture, History
+from tpuprof.model.compile.recurrence import CLASSES_PER_DOUBLING, AfterCapture, History
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host_run import read_host_run
 from tpuprof.model.verdict import bound_of
@@ -19,7 +21,7 @@ MEAN = BATCH + 10 + COLLECTS / 8
 def found(tmp_path):
     """The usual step of eight, of which so many collect garbage, where later ones took so long on average (ms)."""
 
-    def finder(later, *, collecting=1, steps=40):
+    def finder(later, *, collecting=1, steps=40, lengths=None):
         trace, start = TraceBuilder(), 0
         python = trace.host().line("python")
         device = trace.tpu(0).line("XLA Modules")
@@ -36,7 +38,11 @@ def found(tmp_path):
             device.event("step(7)", start + length - 10_000, 10_000)
             ops.event("dot.1", start + length - 10_000, 10_000)
             start += length
-        seen = AfterCapture(steps, 0, 0, 0.0, later * steps / 1000, ended=True) if later else None
+        seen = (
+            AfterCapture(steps, 0, 0, 0.0, later * steps / 1000, ended=True, lengths=lengths or {})
+            if later
+            else None
+        )
         host = read_host_run("h", trace.write(tmp_path / "h.xplane.pb"), history=History([], seen))
         times, _ = mean_step([host])
         decisions = Decisions()
@@ -73,3 +79,28 @@ def test_where_no_later_steps_were_counted_it_is_said_first(found, facts):
 
 def test_what_several_steps_hold_is_the_rhythm_of_the_run(found):
     assert named(found(BATCH + 11, collecting=2)) == "gc"
+
+
+def class_of(ms):
+    """The class of steps of that length in the notes on what came after a capture."""
+    return round(CLASSES_PER_DOUBLING * math.log2(1000 * ms))
+
+
+LONG, SHORT = class_of(BATCH + 10 + COLLECTS), class_of(2 * (BATCH + 10))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "name"),
+    [
+        ({SHORT: 39, LONG: 1}, "input"),
+        ({SHORT: 38, LONG: 2}, "input"),
+        ({SHORT: 37, LONG: 3}, "gc"),
+        ({SHORT: 10}, "gc"),
+        ({}, "gc"),
+    ],
+)
+def test_how_seldom_steps_are_as_long_later_is_seen_where_all_of_them_are_slower(found, lengths, name):
+    """An epoch began in one of nine steps: "Input-bound", as other work made all later steps longer."""
+    usual = found(2 * (BATCH + 10) + 1, lengths=lengths)
+    assert named(usual) == name
+    assert ("few steps after the capture took as long" in usual.note) is (name == "input")

@@ -6,6 +6,7 @@ in bounded memory. What it knows goes to the run folder from time to time and at
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -22,6 +23,8 @@ WRITE_EVERY_SECONDS = 30.0
 # Steps between two looks at whether a write is due (steps).
 _LOOK_EVERY = 16
 UNKNOWN_LINE = "unknown"
+# Classes of step lengths per doubling, from a microsecond on (classes): a step is within a tenth of its class's length.
+CLASSES_PER_DOUBLING = 4
 
 
 @dataclass
@@ -42,7 +45,8 @@ class CompilingLine:
 class After:
     """What happened in `wall_seconds` after the captured steps, of which steps took `steps_seconds`.
 
-    The rest came after the last step: a last evaluation, say. `ended` tells that the program came to its end.
+    The rest came after the last step: a last evaluation, say. `ended` tells that the program came to its end. `lengths`
+    is how many steps took as long as each class says: class c is of `2 ** (c / 4)` microseconds.
     """
 
     steps: int = 0
@@ -53,6 +57,7 @@ class After:
     steps_seconds: float = 0.0
     ended: bool = False
     lines: dict[str, CompilingLine] = field(default_factory=dict)
+    lengths: dict[int, int] = field(default_factory=dict)
 
 
 class Aftermath:
@@ -97,7 +102,9 @@ class Aftermath:
             self._take()
         self.found.steps += 1
         now = time.monotonic()
-        self.found.steps_seconds = now - self._opened
+        took, self.found.steps_seconds = now - self._opened - self.found.steps_seconds, now - self._opened
+        length = round(CLASSES_PER_DOUBLING * math.log2(max(1e6 * took, 1.0)))
+        self.found.lengths[length] = self.found.lengths.get(length, 0) + 1
         if self.found.steps % _LOOK_EVERY == 0 and now - self._written >= WRITE_EVERY_SECONDS:
             self.write()
 

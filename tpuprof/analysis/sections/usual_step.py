@@ -6,7 +6,10 @@ counted after the capture says how seldom such a step comes.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+
+import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.without_compiles import without_compiles
@@ -15,12 +18,17 @@ from tpuprof.model.compile_verdict import compile_word
 from tpuprof.model.decisions import MS, SHARE, Decisions
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
+from tpuprof.model.median import median
 from tpuprof.model.outside_capture import SELDOM_FROM, lacking, outside_of
 from tpuprof.model.step_times import Bound, StepTimes, with_some, without_some
 from tpuprof.model.verdict import bound_of
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE, spoken
 from tpuprof.records import record
 from tpuprof.units import counted, format_ms, format_share, ps_to_ms
+
+# How long the step that alone holds a cause must be, over the geometric mean of it and of the usual step, for steps as
+# long to be counted (ratio): twice the usual step then, which noise does not make of it. A judgement.
+LONG_FROM = math.sqrt(2.0)
 
 
 @record(frozen=True)
@@ -45,7 +53,8 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
         return as_captured
     spent = spent_of(hosts, bound, times)
     outside = [outside_of(host.steps.wall_ps, host.after_steps) for host in hosts]
-    less = ps_to_ms(lacking(outside))
+    rarer = _rarer(hosts, spent) if few_of(spent) == 1 else 0.0
+    less = max(ps_to_ms(lacking(outside)), rarer * bound.ms)
     if few_of(spent) != 1 or not less:
         return as_captured
     what = spoken(bound)
@@ -64,13 +73,33 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
     if (usual.word, usual.name) == (bound.word, bound.name):
         return as_captured
     took = max((each for each in outside if each is not None), key=lambda each: each.steps).took
+    seldom = (
+        "few steps after the capture took as long"
+        if rarer * bound.ms >= less
+        else f"the {took}, so that comes more seldom than the capture shows, or takes less"
+    )
     return UsualStep(
         usual,
         rest,
         f" That is the usual step. 1 of {counted(len(spent), 'captured step')} also holds {what} "
-        f"({format_ms(bound.ms)} per step on average): the {took}, so that comes more seldom than the capture shows, "
-        "or takes less.",
+        f"({format_ms(bound.ms)} per step on average): {seldom}.",
     )
+
+
+def _rarer(hosts: list[HostRun], spent: list[float]) -> float:
+    """How much more seldom than in the capture a step is as long as the one that holds it all (share of 0 to 1).
+
+    Steps as long as the geometric mean of that one and of the usual step count. 0 where the lengths of later steps
+    were not noted, and where other steps of the capture are as long without that cause.
+    """
+    wall = np.concatenate([host.steps.wall_ps for host in hosts])
+    row = int(np.argmax(spent))
+    enough = math.sqrt(float(wall[row]) * float(median(np.delete(wall, row))))
+    later = [host.after_steps.share_of_longer(enough) for host in hosts if host.after_steps is not None]
+    known = [each for each in later if each is not None]
+    if not known or wall[row] < LONG_FROM * enough or int((wall >= enough).sum()) != 1:
+        return 0.0
+    return max(1.0 - max(known) * len(wall), 0.0)
 
 
 def _usual_compiles(hosts: list[HostRun], captured: UsualStep, decisions: Decisions) -> UsualStep:

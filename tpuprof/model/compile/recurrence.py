@@ -6,6 +6,7 @@ first short batch, the second shape of an accumulation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
@@ -26,7 +27,7 @@ from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord, compile_frames
 from tpuprof.records import record
 from tpuprof.run_folder import aftermath_files
-from tpuprof.units import MS_PER_S, NS_PER_S, PS_PER_S, counted
+from tpuprof.units import MS_PER_S, NS_PER_S, PS_PER_S, PS_PER_US, counted
 
 # Steps after the capture without a compile from which a compile counts as one that does not come again (steps), and as
 # a multiple of the captured steps: a compile every eighth step would have shown with 93 % in twenty.
@@ -44,6 +45,8 @@ STEADY_FROM_STEPS = 8
 # program and to hand it over for the first time may take three times as long as to compile it. A first log of weights
 # took 1.9 s and compiled for 21 ms; it comes again with each log. A judgement.
 EXPLAINS_FROM_SHARE = 0.25
+# Classes of step lengths per doubling in the notes on what came after (classes); as the capture writes them.
+CLASSES_PER_DOUBLING = 4
 # Steps that must be left when those with one-off compiles are left out (steps).
 MIN_STEPS_LEFT = 3
 # Most of steps' time that compiling is taken for (share): compilers on several threads add up to more than passed.
@@ -87,7 +90,8 @@ class AfterCapture:
     """What the process counted after the captured steps, until `ended` or its last note. Times in seconds.
 
     `steps_seconds` is the time until the last step ended, None in notes of older versions.
-    `estimated` tells that no step was seen there, and that `steps` are so many as fit into its time.
+    `estimated` tells that no step was seen there, and that `steps` are so many as fit into its time. `lengths` is how
+    many steps took as long as each class says, of `2 ** (class / 4)` microseconds: empty in notes of older versions.
     """
 
     steps: int
@@ -99,6 +103,15 @@ class AfterCapture:
     lines: dict[str, CompilingLine] = field(default_factory=dict)
     estimated: bool = False
     steps_seconds: float | None = None
+    lengths: dict[int, int] = field(default_factory=dict)
+
+    def share_of_longer(self, took_ps: float) -> float | None:
+        """Share of the steps whose lengths were noted that took at least so long; None where too few were."""
+        noted = sum(self.lengths.values())
+        if noted < MIN_STEPS_AFTER:
+            return None
+        least = CLASSES_PER_DOUBLING * math.log2(max(took_ps / PS_PER_US, 1.0))
+        return sum(count for length, count in self.lengths.items() if length >= least) / noted
 
     @property
     def steps_text(self) -> str:
@@ -263,6 +276,7 @@ def _after_of(row: dict[str, Any]) -> AfterCapture:
             )
             for name, each in row.get("lines", {}).items()
         },
+        lengths={int(length): int(count) for length, count in row.get("lengths", {}).items()},
     )
 
 
