@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.sections.steps import mean_step
-from tpuprof.analysis.sections.usual_step import usual_step
+from tpuprof.analysis.sections.usual_step import AS_LONG_FROM, usual_step
 from tpuprof.model.compile.recurrence import CLASSES_PER_DOUBLING, AfterCapture, History
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host_run import read_host_run
@@ -104,3 +104,9 @@ def test_how_seldom_steps_are_as_long_later_is_seen_where_all_of_them_are_slower
     usual = found(2 * (BATCH + 10) + 1, lengths=lengths)
     assert named(usual) == name
     assert ("few steps after the capture took as long" in usual.note) is (name == "input")
+
+
+@pytest.mark.parametrize(("share", "name"), [(AS_LONG_FROM - 0.1, "input"), (AS_LONG_FROM + 0.1, "gc")])
+def test_how_long_a_later_step_must_be_to_count(found, share, name):
+    as_long = class_of(share * (BATCH + 10 + COLLECTS))
+    assert named(found(2 * (BATCH + 10) + 1, lengths={SHORT: 20, as_long: 20})) == name
