@@ -654,6 +654,8 @@ CASES = {
         ("a sleep is no part of saving", "passed", {"steps": [*steps(4), step(160, 4, **{"user:checkpoint": 16.0, "host:sleep": 24.0, "tracing": 20.0})]}),
         ("waits for work", "passed", {"steps": [*steps(4), step(1000, 4, device_to_host_sync=900.0)], "sees_device": False, "unfinished_ms": 90.0}),
         ("waits for more", "failed", {"steps": [*steps(4), step(1000, 4, device_to_host_sync=900.0)], "sees_device": False, "unfinished_ms": 89.0}),
+        ("waits and does as the others", "passed", {"steps": [*steps(4), step(1049, 4, device_to_host_sync=900.0)], "sees_device": False, "unfinished_ms": 900.0}),
+        ("an evaluation hands over what it reads", "failed", {"steps": [*steps(4), step(1051, 4, device_to_host_sync=900.0)], "sees_device": False, "unfinished_ms": 900.0}),
         ("the same takes longer", "passed", {"steps": [*python(4, 60.0), *python(1, 120.0)], "cpus_shared": True}),
         ("it takes far longer", "failed", {"steps": [*python(4, 60.0), *python(1, 121.0)], "cpus_shared": True}),
         ("the CPUs are free", "failed", {"steps": [*python(4, 60.0), *python(1, 120.0)], "cpus_shared": False}),

@@ -67,6 +67,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof import parts as part
+from tpuprof.model.host.unfinished_work import USUAL_TO
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, Step, StepColumns
@@ -136,7 +137,8 @@ def check(signals: Signals) -> Outcome:
             title=f"{_what(len(slow), len(rows))}; no recurring cause was seen",
             reason="noise of the machine, batches that arrive in bursts and a host that runs ahead look the same",
         )
-    even_so = _even_so(signals, cause, excess, of_cause) or _takes_longer(
+    waits = not _do_more(rows, even, slow[of_cause]) and _waits_for_work(signals, excess, of_cause)
+    even_so = _even_so(signals, cause, of_cause, waits=waits) or _takes_longer(
         signals, rows.parts[cause], even, slow[of_cause]
     )
     if even_so:
@@ -167,9 +169,12 @@ def _is_accident(cause: str, excess_ms: float, steps: int) -> bool:
     return cause in _NAMED and steps < UNEVEN_RECURS_FROM and excess_ms < UNEVEN_ONCE_FROM_MS
 
 
-def _even_so(signals: Signals, cause: str, excess: Float64, of_cause: list[int]) -> str:
-    """Why the work of the steps is even although some take longer; empty where it is not."""
-    if cause == part.HOST_SYNC and not signals.sees_device and _waits_for_work(signals, excess, of_cause):
+def _even_so(signals: Signals, cause: str, of_cause: list[int], *, waits: bool) -> str:
+    """Why the work of the steps is even although some take longer; empty where it is not.
+
+    `waits` says that slow steps may only wait for the work of all steps.
+    """
+    if cause == part.HOST_SYNC and not signals.sees_device and waits:
         return "slow steps read values, and wait for work that takes as long without them"
     if _in_each_step(signals, cause, len(signals.steps) / len(of_cause)):
         return "the host does the same in the other steps, while the device works"
@@ -188,6 +193,12 @@ def _waits_for_work(signals: Signals, excess: Float64, of_cause: list[int]) -> b
     """Whether most of what slow steps take longer is the device's work of all steps, which they wait for."""
     per_step = sum(excess[of_cause].tolist()) / len(signals.steps)
     return bool(signals.unfinished_ms >= UNEVEN_CAUSE_FROM_SHARE * per_step)
+
+
+def _do_more(rows: StepColumns, even: Int64, slow: Int64) -> bool:
+    """Whether slow steps do more than the others beside reads: an evaluation hands over itself what it waits for."""
+    beside = rows.wall_ms - rows.parts.get(part.HOST_SYNC, np.zeros(len(rows)))
+    return float(median(beside[slow])) > USUAL_TO * float(median(beside[even]))
 
 
 def _in_each_step(signals: Signals, cause: str, steps_per_slow: float) -> bool:
