@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tpuprof.instrument.stack_frames import user_frames
+from tpuprof.units import US_PER_S
 
 # Lines that compiled, kept with their frames (lines), and steps kept of each (steps).
 MAX_LINES = 256
@@ -103,7 +104,7 @@ class Aftermath:
         self.found.steps += 1
         now = time.monotonic()
         took, self.found.steps_seconds = now - self._opened - self.found.steps_seconds, now - self._opened
-        length = round(CLASSES_PER_DOUBLING * math.log2(max(1e6 * took, 1.0)))
+        length = round(CLASSES_PER_DOUBLING * math.log2(max(US_PER_S * took, 1.0)))
         self.found.lengths[length] = self.found.lengths.get(length, 0) + 1
         if self.found.steps % _LOOK_EVERY == 0 and now - self._written >= WRITE_EVERY_SECONDS:
             self.write()
