@@ -4,6 +4,7 @@ import pytest
 
 from tpuprof.capture.boundaries import CUTS_WITHOUT_CALL, OPTIMIZER, StepBoundaries
 from tpuprof.instrument.optimizer_steps import OptimizerHook
+from tpuprof.instrument.state import STATE
 
 torch = pytest.importorskip("torch")
 
@@ -53,9 +54,12 @@ def test_an_evaluation_with_gradients_on_brings_no_cuts_back(training, clears):
     assert (boundaries.origin, ends) == (OPTIMIZER, 3)
 
 
-def test_an_optimizer_without_parameters_raises_nothing(training):
+def test_an_optimizer_without_parameters_raises_nothing(training, monkeypatch):
+    """Nor does it end the capture."""
+    monkeypatch.setattr(STATE, "armed", True)
     hook, model, _ = training
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     optimizer.step()
     optimizer.param_groups.clear()
     assert hook.may_train()
+    assert STATE.armed

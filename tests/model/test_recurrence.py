@@ -124,11 +124,12 @@ def test_which_steps_are_late():
     assert late_of([], np.zeros(0, int)) == 0
 
 
-def run_folder(folder, count=8, compiling=(3,), later=None, around=(0, 0), busy=0, logs=0):
+def run_folder(folder, count=8, compiling=(3,), later=None, around=(0, 0), busy=0, logs=0, wanted=None):
     """A run of steps of 1 ms, or 41 ms where one compiles for 40 ms; `later` is the count after the capture.
 
     `around` is how many compiling steps before and behind the captured ones have records of their own.
     `busy` is how long a device works in each step (us), if there is one, `logs` how long compiling ones log (us).
+    `wanted` is the `--steps` of the capture.
     """
     trace = TraceBuilder()
     python = trace.host().line("python")
@@ -165,7 +166,8 @@ def run_folder(folder, count=8, compiling=(3,), later=None, around=(0, 0), busy=
     records.sort(key=lambda record: record["step"])
     notes = folder / "tpuprof"
     notes.mkdir()
-    (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": []}))
+    capture = {"capture": {"steps_wanted": wanted}} if wanted else {}
+    (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": [], **capture}))
     (notes / "telemetry.host.0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
     if later is not None:
         (notes / "after.host.0.json").write_text(json.dumps(later))
@@ -302,10 +304,12 @@ def test_steps_that_all_compile_are_the_first_ones_where_none_compiles_after_the
     )
 
 
-def test_what_to_measure_next_agrees_that_later_steps_are_needed(tmp_path):
+@pytest.mark.parametrize("wanted", [None, 50])
+def test_what_to_measure_next_agrees_that_later_steps_are_needed(tmp_path, wanted):
+    """Also of a run that asked for many: more of the first steps would be no others."""
     lines = {"unknown": {"cuts": 16, "graphs": 16, "seconds": 9.0, "frames": [], "steps": [*range(16)]}}
     counted = {**later(583, 16, 9.0), "lines": lines}
-    report = run_folder(tmp_path, compiling=range(8), later=counted, around=(0, 3))
+    report = run_folder(tmp_path, compiling=range(8), later=counted, around=(0, 3), wanted=wanted)
     captures = [row.command for row in report.measure_next if "tpuprof capture" in row.command]
     first = 8 + 3 + 16
     assert captures and all(f" --warmup {first} -- " in each for each in captures if " --addr " not in each)

@@ -8,7 +8,7 @@ from tpuprof.parts import TRACING
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
-from tpuprof.rules.shared.read_graphs import BESIDE_READS, OF_BLOCKED
+from tpuprof.rules.shared.read_graphs import AGAIN_OF_BLOCKED, BESIDE_READS, OF_BLOCKED
 
 
 def outcome(busy, blocked, twice, device_type="CPU"):
@@ -43,8 +43,8 @@ def test_the_price_lies_between_what_is_sure_and_what_is_blocked(busy, blocked, 
         (7.0, 6.0, True),
         (6.8, 6.0, False),
         # It waits for other work of the device.
-        (7.0, 7.0 * OF_BLOCKED, True),
-        (7.0, 7.0 * OF_BLOCKED - 0.1, False),
+        (7.0, 7.0 * AGAIN_OF_BLOCKED, True),
+        (7.0, 7.0 * AGAIN_OF_BLOCKED - 0.1, False),
     ],
 )
 def test_parts_of_what_a_read_costs_are_asked_together(blocked, twice, named):

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tpuprof.instrument.stack_frames import user_frames
+from tpuprof.run_folder import CLASSES_PER_DOUBLING
 from tpuprof.units import US_PER_S
 
 # Lines that compiled, kept with their frames (lines), and steps kept of each (steps).
@@ -24,8 +25,6 @@ WRITE_EVERY_SECONDS = 30.0
 # Steps between two looks at whether a write is due (steps).
 _LOOK_EVERY = 16
 UNKNOWN_LINE = "unknown"
-# Classes of step lengths per doubling, from a microsecond on (classes): a step is within a tenth of its class's length.
-CLASSES_PER_DOUBLING = 4
 
 
 @dataclass
@@ -47,7 +46,7 @@ class After:
     """What happened in `wall_seconds` after the captured steps, of which steps took `steps_seconds`.
 
     The rest came after the last step: a last evaluation, say. `ended` tells that the program came to its end. `lengths`
-    is how many steps took as long as each class says: class c is of `2 ** (c / 4)` microseconds.
+    is how many steps are of each class of lengths (`run_folder.CLASSES_PER_DOUBLING`).
     """
 
     steps: int = 0

@@ -209,7 +209,8 @@ def measure_next(
         *_of_findings(report),
     ):
         works = _that_works(remedy, report) if remedy is not None else None
-        works = _later(works, start) if works is not None and start is not None else works
+        if works is not None:
+            works = _later(works, start) if start is not None else _more_than_that(works, report)
         command = works.command.format(**values, rule=decides[0]) if works is not None else ""
         advice = works.advice if works is not None else ""
         names = found.setdefault((reason, command, advice), [])
@@ -228,11 +229,12 @@ def _that_works(remedy: Remedy, report: Report) -> Remedy:
         return Remedy(remedy.words, "", remedy.by_torch)
     if remedy.command in (_MORE, _MANY) and _by_the_clock(report):
         return Remedy(remedy.words, remedy.command, BY_THE_CLOCK)
-    return _more_than_that(remedy, _capture(report).get("steps_wanted"))
+    return remedy
 
 
-def _more_than_that(remedy: Remedy, wanted: object) -> Remedy:
+def _more_than_that(remedy: Remedy, report: Report) -> Remedy:
     """The remedy with twice the steps of a run that asked for as many already."""
+    wanted = _capture(report).get("steps_wanted")
     for command, steps in ((_MORE, MORE_STEPS), (_MANY, MANY_STEPS)):
         if remedy.command == command and isinstance(wanted, int) and wanted >= steps:
             return replace(remedy, command=command.replace(f"--steps {steps}", f"--steps {2 * wanted}"))

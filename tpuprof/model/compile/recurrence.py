@@ -26,7 +26,7 @@ from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord, compile_frames
 from tpuprof.records import record
-from tpuprof.run_folder import aftermath_files
+from tpuprof.run_folder import CLASSES_PER_DOUBLING, aftermath_files
 from tpuprof.units import MS_PER_S, NS_PER_S, PS_PER_S, PS_PER_US, counted
 
 # Steps after the capture without a compile from which a compile counts as one that does not come again (steps), and as
@@ -45,8 +45,6 @@ STEADY_FROM_STEPS = 8
 # program and to hand it over for the first time may take three times as long as to compile it. A first log of weights
 # took 1.9 s and compiled for 21 ms; it comes again with each log. A judgement.
 EXPLAINS_FROM_SHARE = 0.25
-# Classes of step lengths per doubling in the notes on what came after (classes); as the capture writes them.
-CLASSES_PER_DOUBLING = 4
 # Steps that must be left when those with one-off compiles are left out (steps).
 MIN_STEPS_LEFT = 3
 # Most of steps' time that compiling is taken for (share): compilers on several threads add up to more than passed.
@@ -91,7 +89,7 @@ class AfterCapture:
 
     `steps_seconds` is the time until the last step ended, None in notes of older versions.
     `estimated` tells that no step was seen there, and that `steps` are so many as fit into its time. `lengths` is how
-    many steps took as long as each class says, of `2 ** (class / 4)` microseconds: empty in notes of older versions.
+    many steps are of each class (`run_folder.CLASSES_PER_DOUBLING`): empty in notes of older versions.
     """
 
     steps: int
@@ -340,7 +338,9 @@ def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> 
     frames = {row: [*own.get(row, ()), *noted.get(int(steps.number[row]), ()), ""] for row in rows}
     lines = {row: frames[row][0] for row in rows}
     never = [row for row in rows if returns(lines[row], len(rows), len(steps), after) is Returns.NEVER]
-    once = [row for row in never if _explains(steps, row, rows, compiles)]
+    others = np.setdiff1d(np.arange(len(steps)), rows)
+    usual = median(steps.wall_ps[others]) if len(others) else None
+    once = [row for row in never if usual is None or _explains(steps, row, usual, compiles)]
     if not once or len(steps) - len(once) < MIN_STEPS_LEFT:
         return steps, compiles
     kept = np.setdiff1d(np.arange(len(steps)), once)
@@ -351,13 +351,13 @@ def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> 
     return left, moved
 
 
-def _explains(steps: Steps, row: int, compiling: list[int], compiles: list[Compile]) -> bool:
-    """Whether its compiles may explain what a step takes beyond the usual one: else it holds work that comes again."""
-    others = np.setdiff1d(np.arange(len(steps)), compiling)
+def _explains(steps: Steps, row: int, usual: float, compiles: list[Compile]) -> bool:
+    """Whether its compiles may explain what a step takes beyond the usual one (ps), as those of unknown time may.
+
+    Else it holds work that comes again.
+    """
     took = sum(each.duration_ps for each in compiles if each.step == row)
-    if not len(others) or not took:
-        return True
-    return took >= EXPLAINS_FROM_SHARE * (int(steps.wall_ps[row]) - median(steps.wall_ps[others]))
+    return not took or took >= EXPLAINS_FROM_SHARE * (int(steps.wall_ps[row]) - usual)
 
 
 def without_their_compiles(steps: Steps, left: Steps, compiles: list[Compile]) -> tuple[Steps, list[Compile]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.model.host.reads import spoken_read
 from tpuprof.report.host_lines import library_place
+from tpuprof.report.schema import Evidence
 from tpuprof.signals import Signals
 
 
@@ -23,6 +24,14 @@ def spoken(signals: Signals, call: str) -> str:
     """A read at the start of a sentence, in the framework's words."""
     said = spoken_read(call, signals.framework)
     return said[:1].upper() + said[1:] if " " in said else said
+
+
+def blocked_evidence(signals: Signals) -> list[Evidence]:
+    """What the reads of each line block of a step."""
+    return [
+        Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
+        for row in signals.host_reads
+    ]
 
 
 def blocked_by_reads(signals: Signals) -> float:

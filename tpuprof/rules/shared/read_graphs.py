@@ -7,7 +7,7 @@ from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Outcome, Price, failed
 from tpuprof.rules.pricing import BOUND
-from tpuprof.rules.shared.named_reads import at_place, blocked_by_reads, spoken
+from tpuprof.rules.shared.named_reads import at_place, blocked_by_reads, blocked_evidence, spoken
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -26,6 +26,9 @@ BESIDE_READS = 1.45
 # All of the device's work over what reads block, up to which the reads wait for the host's own work more than for the
 # device (ratio).
 OF_BLOCKED = 0.5
+# What the step computes again, over what reads block, from which they wait for their own graphs alone (ratio): half of
+# the wait is then that graph's run, and making it is the rest. A judgement.
+AGAIN_OF_BLOCKED = 0.5
 
 
 def computed_again(signals: Signals) -> Outcome | None:
@@ -51,10 +54,7 @@ def computed_again(signals: Signals) -> Outcome | None:
     if signals.graphs_for_reads_ms:
         made = "device idle while the host makes graphs that reads run: a part of what they block"
         evidence.append(Evidence(made, signals.graphs_for_reads_ms, "ms per step"))
-    evidence += [
-        Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
-        for row in signals.host_reads
-    ]
+    evidence += blocked_evidence(signals)
     again = [row for row in rows if row.again_ps]
     first = max(again or rows, key=lambda row: row.again_ps)
     place = at_place(signals, first.source)
@@ -90,7 +90,7 @@ def _add_up(signals: Signals, twice: float) -> bool:
         or signals.reads_in_steps_share < READS_IN_STEPS_SHARE
     ):
         return False
-    if not twice >= OF_BLOCKED * blocked_by_reads(signals) > 0:
+    if not twice >= AGAIN_OF_BLOCKED * blocked_by_reads(signals) > 0:
         return False
     return _limits(signals, twice)[1] >= FAILS_FROM_SHARE * signals.step_ms
 
@@ -119,10 +119,7 @@ def own_graphs(signals: Signals) -> Outcome | None:
     place = at_place(signals, first.source)
     evidence = [
         Evidence("device idle while the host makes graphs that reads run", made, "ms per step"),
-        *(
-            Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
-            for row in signals.host_reads
-        ),
+        *blocked_evidence(signals),
     ]
     return failed(
         most / signals.step_ms,

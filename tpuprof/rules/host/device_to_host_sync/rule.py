@@ -121,7 +121,13 @@ from tpuprof.own_events import WAITS_ALONE
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.programs import JAX
-from tpuprof.rules.shared.named_reads import at_place, blocked_by_reads, in_library, spoken
+from tpuprof.rules.shared.named_reads import (
+    at_place,
+    blocked_by_reads,
+    blocked_evidence,
+    in_library,
+    spoken,
+)
 from tpuprof.rules.shared.read_graphs import GONE, computed_again, own_graphs
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -203,10 +209,7 @@ def _cases(signals: Signals) -> frozenset[str]:
 def _turns(signals: Signals) -> Outcome:
     """Fail where most steps hold a read and the turns it forces are worth naming."""
     in_steps = signals.reads_in_steps_share
-    evidence = [
-        Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
-        for row in signals.host_reads
-    ]
+    evidence = blocked_evidence(signals)
     if in_steps < READS_IN_STEPS_SHARE:
         reason = f"{format_share(in_steps)} of the steps read a value from the device" if in_steps else ""
         return passed(evidence, reason=reason)
