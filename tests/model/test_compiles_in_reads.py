@@ -46,3 +46,9 @@ def test_each_compile_has_the_line_that_made_it(tmp_path):
         (CUT, False, CUT)
     }
     assert [row.cause.places for row in of_reads] == [[READ]]
+
+
+def test_a_read_is_not_blocked_by_the_compile_that_it_waits_for(tmp_path):
+    """It takes 20 ms in one of eight steps, and half of that is a compile: the next graph cut would compile as well."""
+    (row,) = run(tmp_path).host_reads
+    assert (row.source, row.blocked_ms_per_step) == (READ, 10 / 8)

@@ -116,6 +116,13 @@ def test_work_of_the_reads_own_is_done_once(read, programs):
     assert again(read(trace_of(**programs))) == [("item", LINE, 2, 0.0)]
 
 
+def test_what_programs_without_stacks_do_again_is_unknown(read):
+    (row,) = read(trace_of(of_read=program(4, line=0))).read_graphs
+    assert (row.again_ps, row.untold_ps / 1e6) == (0, 1000.0)
+    (row,) = read(trace_of()).read_graphs
+    assert row.untold_ps == 0
+
+
 @pytest.mark.parametrize(("dots", "twice"), [(4 / AGAIN_FROM_SHARE, True), (4 / AGAIN_FROM_SHARE + 1, False)])
 def test_half_of_the_work_makes_it_the_same(read, dots, twice):
     host = read(trace_of(of_read=program(round(dots)), of_step=program(4)))
@@ -145,6 +152,15 @@ def test_a_read_that_waits_for_the_steps_program_runs_none(read):
 )
 def test_short_programs_of_reads_are_not_looked_at(read, us, asked):
     assert bool(read(trace_of(reads=range(STEPS), device=us)).read_graphs) == asked
+
+
+def test_compiles_do_not_make_programs_of_reads_short(read):
+    """They take half of each step."""
+    us = round(1000 * ASKED_FROM_SHARE) - 1
+    trace = trace_of(reads=range(STEPS), device=us)
+    for step in range(STEPS):
+        trace.host().line("python").event("XLAGraphExecutor::Compile", step * 1000 + 300, 450)
+    assert read(trace).read_graphs
 
 
 def test_the_verdict_and_the_finding_name_the_read(analyze):

@@ -21,7 +21,9 @@ from tests.report import reports
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.analysis.sections.measure_next import (
     BY_THE_CLOCK,
+    COMPILES_HIDE_FROM,
     NOTHING_ON_A_GPU,
+    OTHER_CAUSES,
     REMEDIES,
     measure_next,
     remedy_of,
@@ -168,6 +170,23 @@ def test_longer_steps_outside_of_the_capture_ask_for_a_longer_one(later_ms, aske
         )
         is asked
     )
+
+
+@pytest.mark.parametrize(
+    ("share", "word", "asked"),
+    [
+        (COMPILES_HIDE_FROM, "compile", True),
+        (COMPILES_HIDE_FROM - 0.01, "compile", False),
+        (COMPILES_HIDE_FROM, "device", False),
+    ],
+)
+def test_steps_that_mostly_compile_ask_for_a_capture_without_compiles(share, word, asked):
+    """A tenth of such a step, from which rules fail, is a large part of what it does beside compiles."""
+    report = dataclasses.replace(
+        reports.report(), compile_history=dataclasses.replace(reports.report().compile_history, returns="yes")
+    )
+    rows = measure_next(report, Bound(word, share, share), StepTimes(1.0, {"compile": share}, 0.1, 0.0, 0.0))
+    assert any(OTHER_CAUSES in each.decides for each in rows) is asked
 
 
 def test_a_price_that_is_in_doubt_is_proved_by_two_runs():

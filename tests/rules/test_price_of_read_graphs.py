@@ -1,14 +1,17 @@
 """What reads cost that run graphs of their own: what they block, less what the device may make the host wait for."""
 
+from dataclasses import replace
+
 import pytest
 
-from tests.rules.given import given
+from tests.rules.given import given, steps
 from tests.rules.situations import computed_again, reads
 from tpuprof.parts import TRACING
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
-from tpuprof.rules.shared.read_graphs import AGAIN_OF_BLOCKED, BESIDE_READS, OF_BLOCKED
+from tpuprof.rules.shared.read_graphs import AGAIN_OF_BLOCKED, BESIDE_READS, OF_BLOCKED, UNTOLD
+from tpuprof.units import PS_PER_MS
 
 
 def outcome(busy, blocked, twice, device_type="CPU"):
@@ -93,3 +96,25 @@ def test_what_samples_find_at_the_lines_that_read_counts_too(source, call, aroun
     facts = {**reads(1.0, 0.9, 20.0), "graphs_for_reads_ms": 15.0, "stacks_if_sampled": stacks}
     found = outcome_of(find_rule("device-to-host-sync"), given(**facts))
     assert found.price.savings.high == pytest.approx(around)
+
+
+@pytest.mark.parametrize(("blocked", "named"), [(0.6, True), (0.4, False)])
+def test_compiles_do_not_make_what_reads_cost_a_little_thing(blocked, named):
+    """Compiles take 95 of 100 ms; a tenth of the rest is 0.5 ms."""
+    facts = reads(1.0, 0.97, blocked) | {"steps": steps(compile=95.0)}
+    found = outcome_of(find_rule("device-to-host-sync"), given(**facts))
+    assert (found.status == "failed") is named
+    assert found.at_stake == (", up to 12 % of each step without its compiles" if named else "")
+
+
+def test_graphs_of_reads_without_lines_widen_the_price():
+    """Of 5 ms more it is unknown whether a device that idles for 10 ms does them again."""
+    facts = computed_again(10.0)
+    facts["report"]["environment"] = {"device_type": "CPU"}
+    (row,) = facts["read_graphs"]
+    told = outcome_of(find_rule("device-to-host-sync"), given(**facts)).price.savings
+    facts["read_graphs"] = [replace(row, untold_ps=50 * PS_PER_MS)]  # of ten steps
+    untold = outcome_of(find_rule("device-to-host-sync"), given(**facts))
+    assert untold.price.savings.low == told.low
+    assert (told.high, untold.price.savings.high) == (pytest.approx(20.0), pytest.approx(25.0))
+    assert UNTOLD in [each.text for each in untold.evidence]

@@ -51,7 +51,7 @@ from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share, copied_at, given_to, with_awaited_copies
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.host_steps import host_compiles, host_steps
-from tpuprof.model.intervals import EMPTY, Spans, intersect, merge
+from tpuprof.model.intervals import EMPTY, Spans, intersect, merge, subtract
 from tpuprof.model.read_graphs import ReadGraphs, cutting_reads, fetching_inputs, read_graphs
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.optimizer import steps_with_calls
@@ -266,14 +266,14 @@ def _of_host(
     blocked = activity.spans(Activity.DEVICE_TO_HOST_SYNC)
     unmarked = array_reads(activity.samples, blocked, steps) if words.framework == "jax" else []
     return {
-        "read_graphs": read_graphs(cutting_reads, reading, words, steps, devices, protos),
+        "read_graphs": read_graphs(cutting_reads, reading, words, steps, devices, protos, activity.compiling),
         "fallback_graphs": read_graphs(fetching_inputs, reading, words, steps, devices, protos)
         if fell_back
         else [],
         "tracing": split_tracing(host, driver, words, activity, steps, devices),
         "input": read_input(host, driver, words, activity, steps, devices),
         "host_reads": host_reads(
-            driver, words, steps, autograd_threads(host), implicit, activity.held_in_waits, unmarked
+            driver, words, steps, autograd_threads(host), implicit, _no_waits(activity, devices), unmarked
         ),
         "named_events": find_named_events(host, words, driver),
         "graph_cuts": graph_cuts(driver, words, steps),
@@ -300,6 +300,12 @@ def _waiting(activity: HostActivity, devices: list[DeviceActivity]) -> Spans:
     """When the training thread waits for the device, and it works."""
     waits = merge(*map(activity.spans, (Activity.DEVICE_TO_HOST_SYNC, Activity.DEVICE_WAIT)))
     return intersect(waits, devices[0].busy) if devices else EMPTY
+
+
+def _no_waits(activity: HostActivity, devices: list[DeviceActivity]) -> Spans:
+    """When a read waits for no value: for Python's lock alone, or for a compile while the device has nothing to do."""
+    compiling = subtract(activity.compiling, merge(*(each.busy for each in devices)))
+    return merge(activity.held_in_waits, compiling)
 
 
 def _program_ops(

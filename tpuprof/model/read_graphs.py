@@ -24,7 +24,7 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.aten_fallbacks import unasked_reads
 from tpuprof.model.host.graph_cuts import cuts_with_causes
 from tpuprof.model.host.vocabulary import Vocabulary
-from tpuprof.model.intervals import Int64, union
+from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import GRAPH_CUT, HOST_READ
@@ -59,7 +59,8 @@ class ReadGraphs:
     """Programs that reads from one line ran in steps: how many, and their time on the device (ps).
 
     `again_ps` is the part of it that another program of the steps does as well, by the share of the program's work that
-    both have; `by_step` holds that part for each step (ps).
+    both have; `by_step` holds that part for each step (ps). `untold_ps` is the time of programs whose ops have no
+    Python stack: what of it is done again is unknown.
     """
 
     call: str
@@ -68,6 +69,7 @@ class ReadGraphs:
     device_ps: int
     again_ps: int
     by_step: Int64
+    untold_ps: int = 0
 
 
 def read_graphs(
@@ -77,17 +79,19 @@ def read_graphs(
     steps: Steps,
     devices: list[DeviceActivity],
     protos: dict[str, bytes],
+    compiling: Spans = EMPTY,
 ) -> list[ReadGraphs]:
     """Programs that `waits` ran in steps, by line, those that take longest first; empty where they take little.
 
     `threads` are the training thread and those of autograd. `waits` is `cutting_reads`, or `fetching_inputs` where ops
-    are known to have run on the host: these are one row.
+    are known to have run on the host: these are one row. Little is asked of what steps take beside `compiling`.
     """
     if not threads or not len(steps) or not devices:
         return []
     device = max(devices, key=lambda each: each.busy.total)
     runs = [run for each in threads for run in _runs(each, waits(each, vocabulary, steps), steps, device)]
-    if sum(ps for *_, ps in runs) < ASKED_FROM_SHARE * int(steps.wall_ps.sum()):
+    rest = int(steps.wall_ps.sum()) - int(covered(compiling, steps.start, steps.end).sum())
+    if sum(ps for *_, ps in runs) < ASKED_FROM_SHARE * rest:
         return []
     again = _again({program for *_, program, _ in runs}, device, steps, protos)
     found: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
@@ -112,12 +116,15 @@ def again_alone(again: Int64) -> list[ReadGraphs]:
 
 
 def _row(
-    key: tuple[str, str], members: list[tuple[int, str, int]], again: dict[str, float], steps: int
+    key: tuple[str, str], members: list[tuple[int, str, int]], again: dict[str, float | None], steps: int
 ) -> ReadGraphs:
     by_step = np.zeros(steps, np.int64)
+    untold = 0
     for step, program, ps in members:
-        by_step[step] += round(ps * again.get(program, 0.0))
-    return ReadGraphs(*key, len(members), sum(ps for *_, ps in members), int(by_step.sum()), by_step)
+        share = again.get(program, 0.0)
+        by_step[step] += round(ps * (share or 0.0))
+        untold += ps if share is None else 0
+    return ReadGraphs(*key, len(members), sum(ps for *_, ps in members), int(by_step.sum()), by_step, untold)
 
 
 def cutting_reads(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
@@ -167,10 +174,10 @@ def _runs(
 
 def _again(
     programs: set[str], device: DeviceActivity, steps: Steps, protos: dict[str, bytes]
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     """How much of each program's work another program that ran in steps has as well (share), where that is enough.
 
-    Empty where programs are not known.
+    None of a program whose ops have no stacks: that is unknown. Empty where programs are not known.
     """
     events = device.op_events
     inside = (events.start >= steps.start[0]) & (events.start < steps.end[-1])
@@ -180,7 +187,8 @@ def _again(
         name: max((_shared(work[name], other) for each, other in work.items() if each != name), default=0.0)
         for name in programs & set(work)
     }
-    return {name: share for name, share in shared.items() if share >= AGAIN_FROM_SHARE}
+    enough = {name: share for name, share in shared.items() if share >= AGAIN_FROM_SHARE}
+    return enough | dict.fromkeys(name for name in shared if not work[name])
 
 
 def _shared(one: Counter[_Op], other: Counter[_Op]) -> float:

@@ -285,7 +285,8 @@ class TransferRow:
 class HostReadRow:
     """Device-to-host reads of one kind from one source line (empty: unknown), inside steps of all hosts.
 
-    `blocked_ms_per_step` is what the training thread spent in them, waiting for the device included.
+    `blocked_ms_per_step` is what the training thread spent in them, waiting for the device included and for compiles
+    not.
     """
 
     call: str

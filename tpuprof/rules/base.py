@@ -50,7 +50,8 @@ class Price:
     cause behind device work (share of step time): where the device idles later for other work of the host, that begins
     earlier without it, so a replay may save as much more than the finding's share. `of_step` is how long a step takes
     to which the price belongs, over a captured one (ratio): less than 1 where what is priced is rarer outside of the
-    capture. `note` says what the price leaves out.
+    capture. `judged_of` is the share of the step that a price is little or much of: less than 1 where compiles take the
+    rest, which do not make other time a little thing. `note` says what the price leaves out.
     """
 
     least: Change | None = None
@@ -61,6 +62,7 @@ class Price:
     sure: float = 1.0
     hidden: float = 0.0
     of_step: float = 1.0
+    judged_of: float = 1.0
     note: str = ""
 
 
@@ -213,6 +215,15 @@ def counterfactual(
     ceiling: float | None = None,
     sure: float = 1.0,
     of_step: float = 1.0,
+    judged_of: float = 1.0,
 ) -> Price:
     """A price by replay: with the cause gone (`most`), and with as little gained as may be (`least`)."""
-    return Price(least or most, most, ops=ops or {}, ceiling=ceiling, sure=sure, of_step=of_step)
+    return Price(
+        least or most,
+        most,
+        ops=ops or {},
+        ceiling=ceiling,
+        sure=sure,
+        of_step=of_step,
+        judged_of=judged_of,
+    )

@@ -243,10 +243,11 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
             # A debugging tool was on: the price is that of a run with it.
             outcome = replace(outcome, confidence="medium")
         ceiling = _ceiling(outcome, pricing)
-        if savings is not None and ceiling and _too_little(savings, pricing):
+        judged_of = outcome.price.judged_of if outcome.price is not None else 1.0
+        if savings is not None and ceiling and _too_little(savings, pricing, judged_of):
             savings = replace(savings, high=ceiling)
             outcome, reason = replace(outcome, confidence="low"), REPLAY_DISAGREES
-        if savings is not None and _too_little(savings, pricing):
+        if savings is not None and _too_little(savings, pricing, judged_of):
             gain = format_ms((savings.low + savings.high) / 2)
             outcome = Outcome(PASSED, evidence=outcome.evidence)
             reason, savings = (
@@ -305,16 +306,18 @@ def _with_step(savings: Savings | None, step_ms: float | None, of_step: float) -
 
 def _ceiling(outcome: Outcome, pricing: Pricing) -> float:
     """What other evidence allows a fix to save (ms per step), where that is worth naming; else 0."""
-    ceiling = outcome.price.ceiling if outcome.price is not None else None
-    if ceiling is None or not pricing.step_ms or ceiling / 2 < PRICED_FROM_SHARE:
+    price = outcome.price
+    if price is None or price.ceiling is None or not pricing.step_ms:
         return 0.0
-    return ceiling * pricing.step_ms
+    return (
+        price.ceiling * pricing.step_ms if price.ceiling / 2 >= PRICED_FROM_SHARE * price.judged_of else 0.0
+    )
 
 
-def _too_little(savings: Savings, pricing: Pricing) -> bool:
+def _too_little(savings: Savings, pricing: Pricing, judged_of: float) -> bool:
     if savings.method != COUNTERFACTUAL or not pricing.step_ms:
         return False
-    return (savings.low + savings.high) / 2 < PRICED_FROM_SHARE * pricing.step_ms
+    return (savings.low + savings.high) / 2 < PRICED_FROM_SHARE * judged_of * pricing.step_ms
 
 
 def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:

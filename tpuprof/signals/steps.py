@@ -156,6 +156,14 @@ class StepSignals(SignalsBase):
         """Share of all step time in which the device idles while XLA compiles."""
         return self._share(part.COMPILE)
 
+    @signal("ms", needs=(STEPS,))
+    def uncompiled_ms(self) -> float:
+        """Mean step without the time in which the device idles while XLA compiles: what is left once compiles are gone.
+
+        Where compiles take nearly all of the captured steps, a cause that takes most of the rest is still worth naming.
+        """
+        return self.step_ms - self.steps.mean_parts().get(part.COMPILE, 0.0)
+
     @signal("steps")
     def slowest_host_steps(self) -> StepColumns:
         """Captured steps of the host whose mean step is longest."""

@@ -40,6 +40,10 @@ _PROVE_READS = _PROVE.replace("{rule}", "device-to-host-sync")
 NOTHING_ON_A_GPU = "Nothing decides this on a GPU."
 # What is said where the captured steps are the first ones of training.
 LATER_STEPS = "The later capture has steps after the last one that compiled."
+# Share of a step that compiles take from which other causes are a small share whatever they take of the rest (share): a
+# tenth of a step, from which rules fail, is then a fifth of the rest or more. A judgement.
+COMPILES_HIDE_FROM = 0.5
+OTHER_CAUSES = "other causes"
 # What is said of PyTorch on GPUs, which tpuprof reads and does not capture.
 NOT_CAPTURED = "Nothing decides this: tpuprof reads traces of PyTorch on GPUs, and does not capture them."
 # What makes `--steps` count where no step was seen while recording.
@@ -276,11 +280,8 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
     decides = [VERDICT]
     if bound.waits:
         reason = "Whether steps take as long without the reads of values is unknown."
-        yield (
-            reason,
-            decides,
-            Remedy((), _PROVE_READS, "`tpuprof prove` compares steps with and without the reads."),
-        )
+        advice = "`tpuprof prove` compares steps with and without the reads."
+        yield reason, decides, Remedy((), _PROVE_READS, advice)
     if load.wall and not load.seen and report.environment.get("device_type") is None:
         reason = "The trace has no device plane, so whether the device works while the host does is unknown."
         yield reason, decides, remedy_of("no device activity")
@@ -309,6 +310,9 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
             decides,
             Remedy((), _MANY, "The longer capture has more steps."),
         )
+    elif bound.word == "compile" and bound.share >= COMPILES_HIDE_FROM and not _are_the_first(report):
+        reason = "Compiles take most of the captured steps: what takes much of the rest may be in no finding."
+        yield reason, [OTHER_CAUSES], Remedy((), _CAPTURE, "Capture again once steps no longer compile.")
 
 
 def _of_undecided(bound: Bound, load: StepTimes) -> tuple[str, Remedy | None]:

@@ -54,7 +54,8 @@ _PYTHON_CALL = re.compile(r"\$\S+:\d+ (\w+)$")
 class HostRead:
     """Reads of one kind from one line: `call` is the method, `source` `file:line` (empty where unknown).
 
-    `blocked_ps` is the time the training thread spent in them inside steps, waiting for the device included.
+    `blocked_ps` is the time the training thread spent in them inside steps, waiting for the device included. Waits for
+    compiles are not: without the read the next graph cut would wait for them.
     """
 
     call: str
@@ -75,8 +76,8 @@ def host_reads(
     """Reads of the training thread and of autograd's inside steps, those that block longest first.
 
     `implicit` are those that no call of the program asks for: known as such, they are not listed as transfers. `held`
-    is when a wait for the device was over and only Python's lock was waited for: it counts for no read. `unmarked`
-    are those that samples alone show.
+    is when only Python's lock or a compile was waited for: it counts for no read. `unmarked` are those that samples
+    alone show.
     """
     if driver is None or not len(steps):
         return []

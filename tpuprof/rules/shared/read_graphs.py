@@ -7,11 +7,17 @@ from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Outcome, Price, failed
 from tpuprof.rules.pricing import BOUND
-from tpuprof.rules.shared.named_reads import at_place, blocked_by_reads, blocked_evidence, spoken
+from tpuprof.rules.shared.named_reads import (
+    at_place,
+    blocked_by_reads,
+    blocked_evidence,
+    of_each_step,
+    spoken,
+)
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import PS_PER_MS, counted, format_ms, format_share
+from tpuprof.units import PS_PER_MS, counted, format_ms
 
 # The named event of a read, with the graph that it runs.
 READ = "host_read"
@@ -29,6 +35,11 @@ OF_BLOCKED = 0.5
 # What the step computes again, over what reads block, from which they wait for their own graphs alone (ratio): half of
 # the wait is then that graph's run, and making it is the rest. A judgement.
 AGAIN_OF_BLOCKED = 0.5
+# Evidence of programs that tell nothing.
+UNTOLD = (
+    "graphs of reads whose ops have no source line: whether the step does that again is unknown, so only the upper "
+    "bound has it"
+)
 
 
 def computed_again(signals: Signals) -> Outcome | None:
@@ -36,11 +47,13 @@ def computed_again(signals: Signals) -> Outcome | None:
     by_step, step_ms = signals.computed_again_ms.tolist(), signals.step_ms
     steps = len(signals.steps)
     twice = sum(by_step) / steps
-    alone = twice / step_ms >= FAILS_FROM_SHARE
+    alone = twice >= FAILS_FROM_SHARE * signals.uncompiled_ms > 0
     if not alone and not _add_up(signals, twice):
         return None
-    least, most = _limits(signals, twice)
-    few, rows = said_of_few(by_step), signals.read_graphs
+    rows = signals.read_graphs
+    untold = sum(row.untold_ps for row in rows) / PS_PER_MS / steps
+    least, most = _limits(signals, twice)[0], _limits(signals, twice + untold)[1]
+    few = said_of_few(by_step)
     evidence = [
         Evidence(
             f"graphs that {row.call} ran, {row.occurrences / steps:.2g} per step: device work that the step does again",
@@ -54,6 +67,8 @@ def computed_again(signals: Signals) -> Outcome | None:
     if signals.graphs_for_reads_ms:
         made = "device idle while the host makes graphs that reads run: a part of what they block"
         evidence.append(Evidence(made, signals.graphs_for_reads_ms, "ms per step"))
+    if untold:
+        evidence.append(Evidence(UNTOLD, untold, "ms per step"))
     evidence += blocked_evidence(signals)
     again = [row for row in rows if row.again_ps]
     first = max(again or rows, key=lambda row: row.again_ps)
@@ -62,11 +77,7 @@ def computed_again(signals: Signals) -> Outcome | None:
     if len(again) > 1:
         others = counted(len(again) - 1, "other line")
         who = f"{spoken(signals, first.call)}{place} and reads at {others} run graphs of their own"
-    holds = (
-        ""
-        if alone
-        else f", holds training up for {format_share(blocked_by_reads(signals) / step_ms)} of each step"
-    )
+    holds = "" if alone else f", holds training up for {of_each_step(signals, blocked_by_reads(signals))}"
     return failed(
         most / step_ms,
         evidence,
@@ -92,7 +103,7 @@ def _add_up(signals: Signals, twice: float) -> bool:
         return False
     if not twice >= AGAIN_OF_BLOCKED * blocked_by_reads(signals) > 0:
         return False
-    return _limits(signals, twice)[1] >= FAILS_FROM_SHARE * signals.step_ms
+    return _limits(signals, twice)[1] >= FAILS_FROM_SHARE * signals.uncompiled_ms
 
 
 def _waits_in_cuts(signals: Signals) -> str:
@@ -110,7 +121,9 @@ def own_graphs(signals: Signals) -> Outcome | None:
     """Where the host makes graphs for reads, and a device that works little does not explain what they block."""
     blocked = blocked_by_reads(signals)
     made = signals.graphs_for_reads_ms
-    if made < FAILS_FROM_SHARE * signals.step_ms or not signals.sees_device or not signals.python_reads:
+    if not made >= FAILS_FROM_SHARE * signals.uncompiled_ms > 0:
+        return None
+    if not signals.sees_device or not signals.python_reads:
         return None
     if signals.step_ms * signals.busy_share > OF_BLOCKED * blocked:
         return None
@@ -125,7 +138,7 @@ def own_graphs(signals: Signals) -> Outcome | None:
         most / signals.step_ms,
         evidence,
         title=f"{spoken(signals, first.call)}{place} runs graphs of its own in mid-step, and holds training up for "
-        f"{format_share(blocked / signals.step_ms)} of each step",
+        f"{of_each_step(signals, blocked)}",
         price=Price(savings=Savings(least, most, BOUND), most=GONE),
     )
 
@@ -135,10 +148,10 @@ def _limits(signals: Signals, twice: float) -> tuple[float, float]:
 
     The host goes on earlier by what they block; at the worst it then waits for all that is left of the device's work.
     """
-    step_ms, busy = signals.step_ms, signals.step_ms * signals.busy_share
+    rest, busy = signals.uncompiled_ms, signals.step_ms * signals.busy_share
     blocked = blocked_by_reads(signals)
     beside = BESIDE_READS if signals.device_type == "CPU" else 1.0
-    most = max(min(step_ms - busy + twice, beside * max(blocked, _in_calls(signals))), twice)
+    most = max(min(rest - busy + twice, beside * max(blocked, _in_calls(signals))), twice)
     return max(min(blocked + twice - busy, most), twice), most
 
 

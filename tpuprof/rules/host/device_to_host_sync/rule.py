@@ -101,6 +101,11 @@ are read one by one cost what calling 200 programs costs; without the reads 1 to
 
 Where the runtime itself waits for the device before the read does, either makes the turns: there is then no price.
 
+Compiles do not count in what reads are compared with: where they take nearly all of the captured steps, reads that take
+much of what is left are still a finding. What a read waits for a compile is not the read's: the next graph cut would
+wait for it. Graphs that were compiled in captured steps have no source lines: what of them the step does again is
+unknown, and only the upper end of the price has it.
+
 A read the algorithm needs (early stopping, dynamic loss scaling) cannot simply go; torch.where often keeps the
 decision on the device.
 
@@ -126,6 +131,7 @@ from tpuprof.rules.shared.named_reads import (
     blocked_by_reads,
     blocked_evidence,
     in_library,
+    of_each_step,
     spoken,
 )
 from tpuprof.rules.shared.read_graphs import GONE, computed_again, own_graphs
@@ -181,6 +187,7 @@ _ARRAYS = frozenset({"cpu", "numpy", "tolist", "device_get", "__array__"})
         "uncut_steps",
         "cutting_reads",
         "compile_share",
+        "uncompiled_ms",
         "framework",
     ),
 )
@@ -217,9 +224,11 @@ def _turns(signals: Signals) -> Outcome:
         return passed(evidence, reason="ops without a lowering read their inputs back: see aten-fallback")
     if not signals.sees_device:
         return _host_alone(signals, evidence)
-    # What a read waits for a compile it would wait for without the read too, at the next graph cut.
-    compiling = signals.steps.mean_parts().get(part.COMPILE, 0.0) / signals.step_ms
-    idle = max(1 - signals.busy_share - compiling, 0.0)
+    # What a read waits for a compile it would wait for without the read too, at the next graph cut. Compiles that take
+    # nearly all of a step do not make what reads take of the rest a little thing.
+    rest = signals.uncompiled_ms / signals.step_ms
+    enough = FAILS_FROM_SHARE * rest
+    idle = max(rest - signals.busy_share, 0.0)
     # A read that waits for nothing is the host's own work, which host and device do not do in turns.
     unwaited = signals.unwaited_reads_ms
     blocked = max(blocked_by_reads(signals) - unwaited, 0.0) / signals.step_ms
@@ -228,17 +237,20 @@ def _turns(signals: Signals) -> Outcome:
     # What the turns cost is at most the shorter of the two: the host's work the device waits for, the wait itself.
     share = min(idle, blocked)
     runtime = 0.0
-    if share < FAILS_FROM_SHARE and signals.bound == "sync":
+    if share < enough and signals.bound == "sync":
         # The runtime waited first, so the read found the device done: without that wait the read would have waited.
         runtime = signals.runtime_wait_ms
         share = min(idle, blocked + runtime / signals.step_ms)
         evidence.append(Evidence("waits for the device inside the runtime", runtime, "ms per step"))
-    if share < FAILS_FROM_SHARE:
+    if share < enough or not rest:
         taken = min(idle, blocked + unwaited / signals.step_ms)
-        return passed(evidence, reason=HAS_WORK if taken < FAILS_FROM_SHARE else ARE_READY)
+        return passed(evidence, reason=HAS_WORK if taken < enough else ARE_READY)
     first = signals.python_reads[0] if signals.python_reads else None
     others = _other_lines(signals)
-    title, at_stake = _turns_title(signals, others), f", up to {format_share(share)} of each step"
+    title, at_stake = (
+        _turns_title(signals, others),
+        f", up to {of_each_step(signals, share * signals.step_ms)}",
+    )
     if runtime:
         return failed(
             share,
@@ -256,7 +268,9 @@ def _turns(signals: Signals) -> Outcome:
         known, sure = known and ready < FAILS_FROM_SHARE * share, min(sure, max(share - ready, 0.0))
     # Without one of several reads the next one waits instead: the price is of all of them.
     certain = known and bool(first) and not others
-    price = counterfactual(GONE, free if sure and first else Change(), ceiling=share, sure=sure)
+    price = counterfactual(
+        GONE, free if sure and first else Change(), ceiling=share, sure=sure, judged_of=rest
+    )
     sure_of = "high" if certain else "medium"
     return failed(share, evidence, title=title, price=price, confidence=sure_of, at_stake=at_stake)
 
