@@ -142,7 +142,7 @@ def _input(row: InputRow) -> str:
 def _loop(row: LoopRow) -> str:
     if row.kind != "while":
         return row.detail
-    name = f"{row.direction} {row.name}".strip()
+    name = f"{row.direction} {row.name}".strip() + (f", inside {row.within}" if row.within else "")
     total = f"{format_ms(row.total_ms_per_step)} per step" if row.total_ms_per_step is not None else ""
     if not row.iteration_ms:
         return f"{name}: {total}; iterations {row.detail}"

@@ -434,6 +434,7 @@ class LoopRow:
     Times in ms on one device. `iteration_ms` lists each iteration's mean over all executions, in order, None
     where the trace does not tell iterations apart; `outliers` are the iterations that stand out. `ops_share_low` to
     `ops_share_high` is the part of the program's ops that belongs to an unrolled block, None where nothing names it.
+    `within` is the innermost loop around this one, whose time holds this one's.
     """
 
     name: str
@@ -449,6 +450,7 @@ class LoopRow:
     detail: str
     ops_share_low: float | None = None
     ops_share_high: float | None = None
+    within: str = ""
 
     @property
     def module(self) -> str:

@@ -34,6 +34,7 @@ def _loop_row(each: Loop, steps: int) -> LoopRow:
         outliers=each.outliers,
         source=each.source,
         detail=each.detail or scope_label(each.scope),
+        within=each.within,
     )
 
 

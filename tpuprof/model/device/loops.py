@@ -7,6 +7,8 @@ starts of the earliest of those ops cut the execution into iterations.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity, OpEvents
@@ -35,7 +37,8 @@ class Loop:
     Times are in ps; `direction` is forward, backward or empty where unknown.
 
     `iteration_ps` has the mean of each iteration over all executions, in order; None, for the reason in
-    `detail`, where iterations cannot be distinguished.
+    `detail`, where iterations cannot be distinguished. `within` is the innermost loop around it, empty where none is:
+    that one's time holds its time. `interrupted`: the device is this machine's CPU, where the system stops threads.
     """
 
     name: str
@@ -48,11 +51,13 @@ class Loop:
     source: str
     scope: str
     detail: str = ""
+    within: str = ""
+    interrupted: bool = False
 
     @property
     def outliers(self) -> list[int]:
-        """Iterations (from 0) that take `OUTLIER_FACTOR` times the median or more."""
-        if not self.iteration_ps:
+        """Iterations (from 0) that take `OUTLIER_FACTOR` times the median or more, where nothing interrupts them."""
+        if not self.iteration_ps or self.interrupted:
             return []
         limit = OUTLIER_FACTOR * median(np.asarray(self.iteration_ps))
         return [row for row, each in enumerate(self.iteration_ps) if each >= limit]
@@ -114,7 +119,20 @@ def _loop(device: DeviceActivity, events: OpEvents, row: int, spans: dict[int, t
         source=ops.source[row] or next((ops.source[each] for each in names if ops.source[each]), ""),
         scope=ops.scope[row],
         detail=detail,
+        within=_around(row, spans, ops.name),
+        interrupted=device.type == "CPU",
     )
+
+
+def _around(row: int, spans: dict[int, tuple[Int64, Int64]], names: Sequence[str]) -> str:
+    """The innermost loop that holds all executions of a loop; empty where none does."""
+    start, end = spans[row]
+    around = [
+        (int((until - since).sum()), names[other])
+        for other, (since, until) in spans.items()
+        if other != row and len(since) and bool(_within(start, end, since, until).all())
+    ]
+    return min(around, default=(0, ""))[1]
 
 
 def _inside(events: OpEvents, row: int, spans: dict[int, tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
