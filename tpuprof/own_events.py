@@ -25,6 +25,8 @@ STEP = "train_step"
 OPTIMIZER_STEP = "tpuprof.optimizer_step"
 # The next batch of a loader; a checkpoint that is written or read; a garbage collection; time of tpuprof itself.
 NEXT_BATCH, CHECKPOINT = "tpuprof.dataloader.next", "tpuprof.checkpoint"
+# Its stat where the batch comes from a queue that others fill: threads of this process, or worker processes.
+TAKEN_FROM, FROM_THREADS, FROM_PROCESSES = "taken_from", "queue of threads", "queue of processes"
 # Written by native code (`_gc_events.pyx`), with this name as text there.
 COLLECTION = "tpuprof.gc"
 OVERHEAD = "tpuprof.overhead"
