@@ -92,6 +92,14 @@ def test_a_thread_that_copies_batches_makes_none(analyze):
     assert "how long a batch takes is unknown: the capture saw none made" in said
 
 
+def test_a_batch_that_goes_on_after_a_steps_end_is_one(analyze):
+    name, facts = TAKES["MpDeviceLoader"]
+    trace = taking(name, facts, wait=15)
+    for begin in range(0, 4000, 1000):
+        trace.host().line("python").event(name, begin + 16, 20, **facts, goes_on=1)
+    assert analyze(trace).input[0].batches_per_step == 1
+
+
 def test_a_loader_that_cuts_the_graph_takes_from_a_queue(analyze):
     """Captures of older versions do not say where a batch comes from."""
     trace = taking("tpuprof.dataloader.next", {}, wait=15)

@@ -21,7 +21,7 @@ from tpuprof.model.intervals import (
 )
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
-from tpuprof.own_events import FROM_PROCESSES, FROM_THREADS, TAKEN_FROM
+from tpuprof.own_events import FROM_PROCESSES, FROM_THREADS, GOES_ON, TAKEN_FROM
 from tpuprof.records import record
 
 # A loader keeps up while a batch takes at most this share of a step: what is left absorbs its own jitter (ratio).
@@ -55,12 +55,14 @@ class InputPipeline:
 class _Batches:
     """Batches of one thread that begin inside steps: how long each took, and which came from a queue.
 
-    Those of a queue were made elsewhere: by a thread, or by a process.
+    Those of a queue were made elsewhere: by a thread, or by a process. `parts` are events that go on after the end of a
+    step: the batch is counted where it begins.
     """
 
     lengths: Int64
     from_threads: Bool
     from_processes: Bool
+    parts: int
 
     @property
     def made(self) -> list[int]:
@@ -95,7 +97,7 @@ def read_input(
     making = max((_making(track, vocabulary, steps, batch or 0) for track in makers), default=0)
     return InputPipeline(
         prefetch=prefetch,
-        batches=len(taken.lengths) or len(made),
+        batches=len(taken.lengths) - taken.parts or len(made),
         batch_ps=batch,
         wait_ps=waits.total,
         exposed_ps=subtract(waits, busy).total,
@@ -138,7 +140,8 @@ def _batches(track: Track, vocabulary: Vocabulary, inside: Spans) -> _Batches:
             (vocabulary.from_processes, FROM_PROCESSES),
         )
     )
-    return _Batches((track.end - track.start)[rows], from_threads, from_processes)
+    goes_on = track.plane.stat_integers(track.stats(GOES_ON), GOES_ON, len(track))[rows]
+    return _Batches((track.end - track.start)[rows], from_threads, from_processes, int((goes_on != 0).sum()))
 
 
 def _from_queue(track: Track, names: NameSet, kind: str) -> Bool:
