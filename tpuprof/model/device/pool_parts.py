@@ -175,11 +175,12 @@ def worked(found: Stretches, paired: OpEvents, launched: Int64, names: OpNames) 
     it; of a loop or call, when its thread did and no op that computes or moves data ran anywhere.
     """
     end = np.maximum(paired.end, launched)
-    if len(found.handed):
-        end[found.handed] = launched[found.handed]
-    np.maximum.at(end, found.run, found.end)
     container = names.kind[paired.op] == OpKind.CONTAINER
-    rest = np.flatnonzero(~container & (end > launched) & ~np.isin(np.arange(len(end)), found.handed))
+    # A loop lasts until its twin, whatever its own thread hands over.
+    handed = found.handed[~container[found.handed]]
+    end[handed] = launched[handed]
+    np.maximum.at(end, found.run, found.end)
+    rest = np.flatnonzero(~container & (end > launched) & ~np.isin(np.arange(len(end)), handed))
     run = np.concatenate((found.run, rest))
     start, until = np.concatenate((found.start, launched[rest])), np.concatenate((found.end, end[rest]))
     leaf = ~container[run]
