@@ -190,6 +190,14 @@ def test_every_way_to_write_a_step_is_one_step(styles, style):
     assert report.ops
 
 
+@pytest.mark.slow("five more real captures")
+def test_batches_of_a_queue_that_was_full_before_the_capture_are_not_made_in_it(styles):
+    """MpDeviceLoader has all nine batches in its queue while the first steps compile."""
+    (row,) = analyze_run(styles / "loader").input
+    assert (row.prefetch, row.batch_ms, row.batches_per_step) == ("background", None, 1)
+    assert row.diagnosis in ("ok", "unseen")
+
+
 SERVER = """
 import tpuprof.capture.profile
 from tpuprof.capture.backend import OverServer

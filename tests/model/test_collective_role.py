@@ -3,7 +3,7 @@
 import pytest
 
 from tests.preflight import programs
-from tpuprof.model.device.collective_role import Roles
+from tpuprof.model.device.collective_role import Roles, direction_of
 
 NAMES = ["norm.weight", "layers.0.up.weight", "x"]
 INSIDE = """%matmul (a: bf16[512,1024], b: bf16[1024,1024]) -> bf16[512,1024] {
@@ -83,3 +83,18 @@ IN_PIECES = """  %weight = bf16[256,1024]{1,0} parameter(0)
 def test_a_parameter_that_the_compiler_reads_in_pieces_is_one_value(second, target, expected):
     step = programs.entry(IN_PIECES.replace("SECOND", second).replace("TARGET", target))
     assert Roles(step, ["up.weight", "down.weight"]).of("gather", "all-gather", "").parameter == expected
+
+
+@pytest.mark.parametrize(
+    ("scope", "direction"),
+    [
+        ("jit(step)/shard_map/psum", ""),
+        ("jit(step)/jvp(Net)/psum", "forward"),
+        ("jit(step)/transpose(jvp(Net))/psum", "backward"),
+        ("Model/layers.1/all_reduce", "forward"),
+        ("Model@backward/layers.1/all_reduce", "backward"),
+    ],
+)
+def test_a_collective_of_jax_is_of_a_pass_where_its_scope_has_a_derivative(scope, direction):
+    """Metrics and updates are reduced in neither."""
+    assert direction_of(scope, "") == direction

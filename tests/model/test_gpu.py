@@ -281,6 +281,19 @@ def test_calling_ops_while_the_gpu_idles_is_dispatch(tmp_path):
     assert parts == {"dispatch": pytest.approx(3.62), "compute": pytest.approx(0.4)}
 
 
+@pytest.mark.parametrize(
+    ("iterator", "prefetch", "batch_ms"),
+    [("_MultiProcessingDataLoaderIter", "workers", None), ("_SingleProcessDataLoaderIter", "none", 0.05)],
+)
+def test_a_batch_of_worker_processes_is_not_made_while_training_takes_it(
+    tmp_path, iterator, prefetch, batch_ms
+):
+    trace = eager(pause=100)
+    trace.host("user_annotation", f"enumerate(DataLoader)#{iterator}.__next__", 2010, 50)
+    (row,) = trace.report(tmp_path).input
+    assert (row.prefetch, row.batch_ms) == (prefetch, pytest.approx(batch_ms))
+
+
 @pytest.mark.parametrize("traced", [True, False])
 @pytest.mark.parametrize(("pause", "rest"), [(270, 0.0), (290, 0.31)])
 def test_a_long_pause_between_ops_is_not_dispatch(tmp_path, pause, rest, traced):

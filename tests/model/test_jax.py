@@ -421,7 +421,7 @@ def test_tf_data_is_input(analyze, making, diagnosis):
     python = trace.host().line("python")
     for number in range(COUNT):
         python.event("IteratorGetNext::DoCompute", number * STEP, 290)
-        python.event("Iterator::Root::Prefetch", number * STEP + 5, 280)
+        python.event("Iterator::Root::Prefetch" if making else "Iterator::Root::Map", number * STEP + 5, 280)
         if making:
             trace.host().line("tf_data_map").event(
                 "Iterator::Root::Prefetch::Map", number * STEP + 10, making

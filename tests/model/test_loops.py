@@ -212,6 +212,16 @@ def test_samples_with_and_without_scan():
         ("jit(f)/transpose(jvp())/while", ["jit(f)/jvp()/while/body/add"] * 9, "backward"),
         ("jit(f)/jvp()/while", ["jit(f)/transpose(jvp())/mul"] * 9, "forward"),
         ("", ["jit(f)/transpose(jvp())/mul", "jit(f)/add"], "backward"),
+        # A loop over whole training steps has ops of both passes.
+        ("", ["jit(f)/transpose(jvp())/mul"] * 3 + ["jit(f)/jvp()/mul"], ""),
+        (
+            "jit(epoch)/while",
+            ["jit(epoch)/while/body/transpose(jvp())/mul"] * 3 + ["jit(epoch)/jvp()/mul"],
+            "",
+        ),
+        # Loops of random numbers run beside the passes on a CPU.
+        ("jit(f)/jit(_threefry_split)/while", ["jit(f)/transpose(jvp())/mul"] * 9, ""),
+        ("jit(f)/vmap(jvp(Net))/Dropout_0/while", ["jit(f)/transpose(jvp())/mul"] * 9, "forward"),
         ("", ["jit(f)/add"], ""),
     ],
 )

@@ -445,3 +445,27 @@ def test_where_the_device_is_behind_nothing_is_known_to_wait_for_the_host(catego
     assert outcome_of(rule, given(steps=[step(50.0)], hosts=[behind])).status == status
     even = SimpleNamespace(queue=Queue(12, 12), devices=[], name="vm")
     assert outcome_of(rule, given(steps=[step(50.0)], hosts=[even])).status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("busy", "priced", "status"),
+    [
+        (0.91, False, "passed"),
+        (0.91, True, "failed"),
+        (0.89, False, "unavailable"),
+        (0.89, True, "unavailable"),
+    ],
+)
+def test_a_device_that_is_busy_is_known_not_to_wait_although_it_is_behind(busy, priced, status):
+    """The verdict is then that it holds training up: a replay tells how little a fix of the host's work gains."""
+    price = counterfactual(Change(host={"tracing": 0.0})) if priced else None
+    rule = made(
+        "one",
+        lambda signals: failed(0.3, [Evidence("it", signals.step_ms, "ms")], price=price),
+        category="host",
+    )
+    behind = SimpleNamespace(queue=Queue(12, 3), devices=[], name="vm")
+    outcome = outcome_of(rule, given(steps=[step(50.0)], hosts=[behind], busy_share=busy))
+    assert outcome.status == status
+    if status == "passed":
+        assert outcome.reason == "the device is busy for 91 % of the steps: something else holds it up"

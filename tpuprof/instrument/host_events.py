@@ -16,7 +16,16 @@ from tpuprof.instrument.saves import SAVES
 from tpuprof.instrument.spans import Span, open_span
 from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
 from tpuprof.instrument.wrapped_calls import Function, Replaced, around, call_span
-from tpuprof.own_events import CHECKPOINT, HOST_READ, NEXT_BATCH, READ_METHODS, SCAN_TRACE
+from tpuprof.own_events import (
+    CHECKPOINT,
+    FROM_PROCESSES,
+    FROM_THREADS,
+    HOST_READ,
+    NEXT_BATCH,
+    READ_METHODS,
+    SCAN_TRACE,
+    TAKEN_FROM,
+)
 
 _gc_events: Any
 try:
@@ -27,9 +36,10 @@ except ImportError:  # not built, or for another Python or machine
 _FAKE_TENSORS = "torch._subclasses"
 # Where scan traces its body: at every call, unless its function is known to be pure.
 _SCAN = ("torch_xla.experimental.scan", "value_and_grad_partitioned")
+# MpDeviceLoader fills its queue in threads.
 _LOADERS = (
-    ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__"),
-    ("torch_xla.distributed.parallel_loader", "PerDeviceLoader", "next"),
+    ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__", ""),
+    ("torch_xla.distributed.parallel_loader", "PerDeviceLoader", "next", FROM_THREADS),
 )
 _replaced = Replaced()
 _NO_GC_EVENTS = (
@@ -45,8 +55,8 @@ _PYTHON_EVENTS = (
 def install() -> list[str]:
     """Wrap what can be wrapped; returns a note for each thing that could not."""
     notes: list[str] = []
-    for module, owner, name in _LOADERS:
-        _try(notes, functools.partial(_wrap_method, module, owner, name, NEXT_BATCH, "input"))
+    for loader in _LOADERS:
+        _try(notes, functools.partial(_wrap_loader, *loader))
     for module, owner, name in SAVES:
         _try(notes, functools.partial(_wrap_save, module, owner, name))
     _try(notes, functools.partial(_wrap_function, *_SCAN, SCAN_TRACE, "scan"))
@@ -88,9 +98,26 @@ def _watch_collections(notes: list[str]) -> None:
     _replaced.at_end(stop)
 
 
-def _wrap_method(module: str, owner: str, name: str, event: str, kind: str) -> None:
+def _wrap_loader(module: str, owner: str, name: str, queue: str) -> None:
+    """Wrap a method that gives the next batch; `queue` says who fills the queue from which it takes that."""
+
+    def takes(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Span | None:
+        filled_by = queue or (FROM_PROCESSES if args and _has_workers(args[0]) else "")
+        facts: dict[str, Any] = {TAKEN_FROM: filled_by} if filled_by else {}
+        return open_span(NEXT_BATCH, "input", **facts)
+
     if module in sys.modules:
-        _replace(getattr(sys.modules[module], owner), name, event, kind)
+        loader = getattr(sys.modules[module], owner)
+        _replaced.replace(loader, name, lambda original: around(original, takes), calls_program=True)
+
+
+def _has_workers(iterator: Any) -> bool:
+    """Whether worker processes make the batches of an iterator of torch's DataLoader."""
+    try:
+        return bool(getattr(iterator, "_num_workers", 0))
+    except Exception as error:  # a subclass of the program's may do as it likes
+        pass_on(error)
+        return False
 
 
 def _wrap_function(module: str, name: str, event: str, kind: str) -> None:

@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from tpuprof.instrument.state import STATE, counter, note_failure, xlac
+from tpuprof.own_events import GOES_ON
 
 # Counts one for each tensor an op makes: tells how many ops a span traced.
 _OPS_COUNTER = "CreateXlaTensor"
@@ -99,7 +100,7 @@ def resume_spans(spans: list[Span]) -> None:
         return
     try:
         for span in spans:
-            span.event = extension.profiler.TraceMe(span.name, **span.stats)
+            span.event = extension.profiler.TraceMe(span.name, **span.stats, **{GOES_ON: 1})
             span.event.__enter__()
             span.ops = counter(extension, _OPS_COUNTER) if span.ops is not None else None
             if span.scope_name:

@@ -131,9 +131,9 @@ def _input_of(rows: list[InputRow]) -> str:
 
 
 def _input(row: InputRow) -> str:
-    unknown = "batch time unavailable"
-    if row.prefetch == "workers":
-        unknown += ": the trace does not show processes"
+    by_processes = row.prefetch == "workers"
+    unknown = "the trace does not show processes" if by_processes else "the capture saw none made"
+    unknown = f"how long a batch takes is unknown: {unknown}"
     batch = f"a batch takes {format_ms(row.batch_ms)}" if row.batch_ms is not None else unknown
     waits = f"training waits {format_ms(row.wait_ms_per_step)} per step"
     return f"{diagnosis_title(row.diagnosis)}; {batch}, {waits}"

@@ -41,6 +41,7 @@ _DIAGNOSES = {
     "restarted_workers": "worker processes make the batches, and new ones start in the captured steps",
     "slow_loader": "making a batch takes longer than training on it",
     "shallow_prefetch": "fast enough, but too few batches are made ahead",
+    "unseen": "a thread makes batches ahead, whether fast enough is unknown",
 }
 _CACHE_STATES = {
     "off": "off: every start compiles again",

@@ -70,8 +70,9 @@ class InputRow:
     """How one host's batches reach the device.
 
     `prefetch` is none, background or workers (processes, which the trace does not show), `batch_ms` the median time to
-    make a batch, `diagnosis` ok, no_prefetch, slow_workers, restarted_workers, slow_loader (making batches takes longer
-    than training on them) or shallow_prefetch (it does not, and training still waits).
+    make a batch, null where none was seen being made, `diagnosis` ok, no_prefetch, slow_workers, restarted_workers,
+    slow_loader (making batches takes longer than training on them), shallow_prefetch (it does not, and training still
+    waits) or unseen (another thread makes them, training waits, and the capture saw none made).
     """
 
     host: str

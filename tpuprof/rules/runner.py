@@ -19,6 +19,7 @@ from tpuprof.rules.shared.timeline_evidence import Places
 from tpuprof.rules.shared_savings import shared_savings
 from tpuprof.rules.thresholds import (
     BROAD_RANKS_AT,
+    DEVICE_BOUND_FROM_SHARE,
     DOUBTED_RANKS_AT,
     FAR_BELOW,
     PRICED_FROM_SHARE,
@@ -28,7 +29,7 @@ from tpuprof.rules.thresholds import (
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import Simulator
-from tpuprof.units import format_ms
+from tpuprof.units import format_ms, format_share
 
 _DEVICE_WAITS = "The device waits"
 _DEVICE_IDLES = " while the device idles"
@@ -161,8 +162,7 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
         if outcome.status in (PASSED, NOT_APPLICABLE) and not noted.read:
             return Outcome(UNAVAILABLE, reason="the rule looked at nothing in this run")
         if outcome.status == FAILED and _costs_while_idle(rule) and _device_is_behind(signals):
-            title, reason = _of_training(outcome.title), _behind(signals)
-            return Outcome(UNAVAILABLE, evidence=outcome.evidence, title=title, reason=reason)
+            return _of_a_device_behind(outcome, signals)
         return outcome
     except Unavailable as missing:
         return Outcome(UNAVAILABLE, reason=str(missing))
@@ -199,6 +199,25 @@ def _costs_while_idle(rule: Rule) -> bool:
 
 def _device_is_behind(signals: Signals) -> bool:
     return any(host.queue.grows for host in signals.hosts)
+
+
+def _of_a_device_behind(outcome: Outcome, signals: Signals) -> Outcome:
+    """A failed rule about the host's work, where the device runs fewer programs than it is handed.
+
+    Idle time may then be a gap in the trace, and busy time is none: a device that is busy for nearly all of the steps
+    does not wait for the host. A replay prices what the rule is about, and without a price nothing speaks for it.
+    """
+    try:
+        busy = signals.busy_share
+    except Unavailable:  # a trace that does not show the device
+        busy = 0.0
+    if busy < DEVICE_BOUND_FROM_SHARE:
+        title, reason = _of_training(outcome.title), _behind(signals)
+        return Outcome(UNAVAILABLE, evidence=outcome.evidence, title=title, reason=reason)
+    if outcome.price is not None:
+        return outcome
+    reason = f"the device is busy for {format_share(busy)} of the steps: {HELD_UP_ELSEWHERE}"
+    return Outcome(PASSED, evidence=outcome.evidence, reason=reason)
 
 
 def _behind(signals: Signals) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof import parts as part
+from tpuprof.model.host.input_pipeline import WORKERS
 from tpuprof.model.host.tracing import TracingShare
 from tpuprof.model.host_run import HostRun
 from tpuprof.report.sections import HostStackRow, InputRow, Tracing, TracingRow
 from tpuprof.units import PS_PER_MS
 
-# What a stack has that waits for worker processes of torch's DataLoader, and what a row then says of prefetching.
-_OF_WORKERS, WORKERS = "_try_get_data", "workers"
+# What a stack has that waits for worker processes of torch's DataLoader.
+_OF_WORKERS = "_try_get_data"
 # Functions of its file in which it starts worker processes, and ends them. With `persistent_workers` it does so once.
 _LOADERS, _RESTARTS = "torch/utils/data/dataloader.py:", ("_get_iterator (", "_shutdown_workers (")
 # Share of the waits for input from which these are their cause (share). The wait for the first batch of new workers
@@ -52,7 +53,7 @@ def _rows(shares: list[TracingShare], steps: int) -> list[TracingRow]:
 def input_rows(hosts: list[HostRun], stacks: list[HostStackRow]) -> list[InputRow]:
     """The input pipeline of each host that shows one.
 
-    Worker processes are in no trace. Samples of the training thread show that it waits for them.
+    Worker processes are in no trace. The loader's events tell of them, or samples of the training thread do.
     """
     rows = [_input_row(host) for host in hosts if host.input is not None and len(host.steps)]
     waits = [row for row in stacks if row.part == part.INPUT_WAIT]
@@ -61,7 +62,7 @@ def input_rows(hosts: list[HostRun], stacks: list[HostStackRow]) -> list[InputRo
     diagnosis = "restarted_workers" if _restart(waits) else "slow_workers"
     return [
         replace(row, prefetch=WORKERS, batch_ms=None, diagnosis=diagnosis)
-        if row.diagnosis == "no_prefetch"
+        if row.diagnosis in ("no_prefetch", "slow_workers")
         else row
         for row in rows
     ]

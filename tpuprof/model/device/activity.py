@@ -91,6 +91,15 @@ class OpEvents:
 
 
 @record(frozen=True)
+class WorkSpans:
+    """When any thread worked for ops: `op` is a row of `OpNames`. An op may wait for a thread while it runs."""
+
+    op: Int64
+    start: Int64
+    end: Int64
+
+
+@record(frozen=True)
 class ProgramRuns:
     """Executions of programs: `program` is a row of `names` (`graph(fingerprint)`)."""
 
@@ -129,6 +138,8 @@ class DeviceActivity:
     barriers: Spans = EMPTY
     # When threads of a CPU device worked beside a program's callback; None where the trace does not say.
     beside_callbacks: Spans | None = None
+    # When threads of a CPU device worked for its ops, without loops and calls; None where the trace does not say.
+    at_work: WorkSpans | None = None
     # When its SparseCores ran ops; None where the capture has no plane of them.
     sparse_busy: Spans | None = None
 
@@ -146,10 +157,22 @@ class DeviceActivity:
     def by_kind(self) -> dict[OpKind, Spans]:
         """When ops of each kind were running, each kind's overlaps merged; computed once."""
         if self._by_kind is None:
-            events = self.op_events
-            found = union_by_label(events.start, events.end, events.op, self.ops.kind, len(OpKind))
+            op, start, end = self._at_work()
+            found = union_by_label(start, end, op, self.ops.kind, len(OpKind))
             self._by_kind = dict(zip(OpKind, found, strict=True))
         return self._by_kind
+
+    def _at_work(self) -> tuple[Int64, Int64, Int64]:
+        """Ops, and from when to when they ran: without waits for a thread, where those are known."""
+        events, work = self.op_events, self.at_work
+        if work is None:
+            return events.op, events.start, events.end
+        outer = self.ops.kind[events.op] == OpKind.CONTAINER
+        return (
+            np.concatenate((events.op[outer], work.op)),
+            np.concatenate((events.start[outer], work.start)),
+            np.concatenate((events.end[outer], work.end)),
+        )
 
     @property
     def busy(self) -> Spans:

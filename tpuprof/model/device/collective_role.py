@@ -49,6 +49,8 @@ _STATE_OF = re.compile(r"^\w+ of ")
 _LAYER = re.compile(r"(?:^|[./])((?:[A-Za-z_]\w*\.)*?(?:layers?|blocks?|h|encoder|decoder)\.\d+)(?=[./@]|$)")
 _ANY_NUMBERED = re.compile(r"((?:[A-Za-z_]\w*\.)+\d+)(?=[./@]|$)")
 _BACKWARD_WORDS = ("@backward", "aot_backward", "transpose(jvp", "backward")
+# How scopes of JAX begin, and what those have that are in a forward pass whose derivative is taken.
+_OF_JAX, _JAX_FORWARD = ("jit(", "pjit(", "pmap("), "jvp("
 
 
 @record(frozen=True)
@@ -246,4 +248,7 @@ def direction_of(scope: str, role: str) -> str:
     """Forward or backward, from the op's scope, else from what it does; empty where neither tells."""
     if any(word in scope for word in _BACKWARD_WORDS) or role in (GRADIENT_SCATTER, GRADIENT_REDUCE):
         return BACKWARD
+    if scope.startswith(_OF_JAX):
+        # Metrics and updates are reduced in neither pass.
+        return FORWARD if _JAX_FORWARD in scope else ""
     return FORWARD if "/" in scope else ""

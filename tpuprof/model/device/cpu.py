@@ -1,8 +1,9 @@
 """Reads the device of PJRT_DEVICE=CPU from host threads, where XLA's CPU client leaves it.
 
 An op's own event there is only its launch: a large dot hands its work to a thread pool and the event ends
-long before the work does. The work runs from the op's start to its `end: NAME` twin, whose `_c` stat equals
-the op's `_p`. A program's execution is `ThunkExecutor::Execute` and its wait for completion.
+long before the work does. `pool_parts.py` says which thread works for which op. Where threads do not tell, the work
+runs from the op's start to its `end: NAME` twin, whose `_c` stat equals the op's `_p`. A program's execution is
+`ThunkExecutor::Execute` and its wait for completion.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode.columns import NO_TEXT
-from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns, no_ops
+from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns, WorkSpans, no_ops
 from tpuprof.model.device.op_kind import OpKind, op_kind
 from tpuprof.model.device.op_lines import op_lines
-from tpuprof.model.device.pool_threads import working_beside
+from tpuprof.model.device.pool_parts import stretches_of, worked
+from tpuprof.model.device.pool_threads import BEGINS, working_beside
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, merge, union
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
@@ -47,6 +49,8 @@ HANDED_OVER = "CpuExecutable::ExecuteHelper"
 RUNTIME_THREADS = "tf_XLA"
 # Those of them that run parts of programs, each with executor events of its own.
 POOL = "tf_XLAEigen"
+# Marks of parts of ops on such threads, without length.
+POOL_MARKS = "ThreadpoolListener::"
 
 
 @record(frozen=True)
@@ -111,14 +115,13 @@ def read_cpu(threads: list[Track], count: int, describe: Describe, work_of: Work
     """All virtual CPU devices of a process as one activity; None where no XLA program ran."""
     table: dict[tuple[str, str], int] = {}
     executing = merge(*(_named_spans(track, (EXECUTE, WAIT)) for track in threads))
-    on = [track for track in threads if len(track.stats("hlo_op"))]
+    on = [track for track in threads if len(track.stats("hlo_op")) or len(track.named(BEGINS))]
     parts = [_op_part(track, table) for track in on]
-    twins = [_twins(track) for track in threads] if parts else []
+    twins = [_twins(track) for track in threads] if table else []
     if not len(executing.start) and not table:
         return None
-    events = _paired(parts, twins)
     names = _op_names(list(table), describe, work_of)
-    events = _with_self_time(events, names)
+    events, at_work = _events(on, parts, _paired(parts, twins), names)
     async_ops, async_events = no_ops()
     return DeviceActivity(
         name="/host:CPU",
@@ -130,6 +133,7 @@ def read_cpu(threads: list[Track], count: int, describe: Describe, work_of: Work
         async_events=async_events,
         programs=_programs(threads),
         executing=executing,
+        at_work=at_work,
         beside_callbacks=_beside_callbacks(threads, dict(zip(map(id, on), parts, strict=True)), names),
     )
 
@@ -193,32 +197,68 @@ def _op_part(track: Track, table: dict[tuple[str, str], int]) -> _Part:
     return _Part(ids[which.reshape(-1)], track.start[chosen], track.end[chosen], producer)
 
 
-def _twins(track: Track) -> tuple[Int64, Int64]:
-    """Consumer ids and times of the thread's `end: NAME` events."""
+def _twins(track: Track) -> tuple[Int64, Int64, Int64]:
+    """Consumer ids and times of the thread's `end: NAME` events, and where what ran before in its place begins.
+
+    The thread that completes an op first runs what waited for it, in an executor's event, and then writes the twin. So
+    where the last event before a twin is an executor's, the op was over when that began; else the place is that of the
+    twin itself.
+    """
     rows = _rows_named(track, lambda name: name.startswith(TWIN_PREFIX))
     consumer = track.plane.stat_integers(track.stats("_c"), "_c", len(track))[rows]
-    known = consumer != 0
-    return consumer[known], track.end[rows][known]
+    rows, consumer = rows[consumer != 0], consumer[consumer != 0]
+    finish = track.end[rows]
+    others = _rows_named(track, lambda name: not name.startswith((TWIN_PREFIX, POOL_MARKS)))
+    if not len(others):
+        return consumer, finish, finish
+    # Of events that end together the outermost is last.
+    others = others[np.lexsort((-track.start[others], track.end[others]))]
+    last = others[np.maximum(np.searchsorted(track.end[others], track.start[rows], "right") - 1, 0)]
+    executors = np.zeros(len(track), np.bool_)
+    executors[_rows_named(track, lambda name: name == EXECUTE)] = True
+    before = executors[last] & (track.end[last] <= track.start[rows])
+    return consumer, finish, np.where(before, track.start[last], finish)
 
 
-def _paired(parts: list[_Part], twins: list[tuple[Int64, Int64]]) -> OpEvents:
+def _paired(parts: list[_Part], twins: list[tuple[Int64, Int64, Int64]]) -> OpEvents:
     """Join each launch with its twin, wherever that ran; a launch without one keeps its own end."""
     none = np.empty(0, np.int64)
-    if not parts:
+    if not twins:
         return OpEvents(none, none, none, none)
     op = np.concatenate([part.op for part in parts])
     start = np.concatenate([part.start for part in parts])
     end = np.concatenate([part.end for part in parts])
     producer = np.concatenate([part.producer for part in parts])
-    consumer = np.concatenate([ids for ids, _ in twins])
-    finish = np.concatenate([times for _, times in twins])
+    consumer, finish, before = (np.concatenate(columns) for columns in zip(*twins, strict=True))
     order = np.argsort(consumer, kind="stable")
-    consumer, finish = consumer[order], finish[order]
+    consumer, finish, before = consumer[order], finish[order], before[order]
     if len(consumer):
         at = np.minimum(np.searchsorted(consumer, producer), len(consumer) - 1)
         found: npt.NDArray[np.bool_] = (consumer[at] == producer) & (producer != 0)
-        end = np.where(found, np.maximum(end, finish[at]), end)
+        # An executor that began before the op has launched it, and not waited for it.
+        over = np.where(before[at] > start, before[at], finish[at])
+        end = np.where(found, np.maximum(end, over), end)
     return OpEvents(op, start, end, end - start)
+
+
+def _events(
+    on: list[Track], parts: list[_Part], paired: OpEvents, names: OpNames
+) -> tuple[OpEvents, WorkSpans | None]:
+    """Executions of ops with their own time, and when threads worked for them, where threads tell."""
+    first = np.cumsum([0, *(len(part.op) for part in parts)])
+    runs = [
+        (np.arange(begin, begin + len(part.op)), part.start, part.end)
+        for part, begin in zip(parts, first, strict=False)
+    ]
+    found = stretches_of(on, runs, [_executors(track) for track in on])
+    if found is None:
+        return _with_self_time(paired, names), None
+    return worked(found, paired, np.concatenate([part.end for part in parts]), names)
+
+
+def _executors(track: Track) -> tuple[Int64, Int64]:
+    rows = _rows_named(track, lambda name: name == EXECUTE)
+    return track.start[rows], track.end[rows]
 
 
 def _op_names(keys: list[tuple[str, str]], describe: Describe, work_of: WorkOf) -> OpNames:

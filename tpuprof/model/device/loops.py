@@ -24,7 +24,7 @@ OUTLIER_FACTOR = 1.3
 _BACKWARD = ("@backward", "backward")
 # Scopes inside a loop's body that tell its direction, of torch_xla's scan.
 _DIRECTIONS = {"backward": "aot_backward", "forward": "aot_forward"}
-# What the scope of JAX's loops has, and of ops that are in no loop: on a CPU those may run beside a loop.
+# What the scope of JAX's ops has in a backward pass, and in a forward pass whose derivative is taken.
 _JAX_BACKWARD, _JAX_FORWARD = "transpose(jvp", "jvp("
 # The scope of torch_xla's scan, forward and (under a module's backward scope) backward.
 _SCAN = "xla__scan"
@@ -190,7 +190,11 @@ def _iterations(
 
 
 def _direction(own: str, inner: list[str]) -> str:
-    """By what the ops of a torch_xla scan's body were traced from, else by the loop's own scope, then by its ops'."""
+    """By what the ops of a torch_xla scan's body were traced from, else by the loop's own scope, then by its ops'.
+
+    A loop of JAX whose own scope names no derivative is of neither pass: one of random numbers or one over whole
+    training steps, say. Other ops may run beside it, and those of its body may be of both passes.
+    """
     counts = {name: sum(word in scope for scope in inner) for name, word in _DIRECTIONS.items()}
     best = max(counts, key=lambda name: counts[name])
     if counts[best]:
@@ -199,6 +203,8 @@ def _direction(own: str, inner: list[str]) -> str:
         return "backward"
     if _JAX_FORWARD in own or _SCAN in own:
         return "forward"
-    backward = sum(_JAX_BACKWARD in scope for scope in inner)
-    forward = sum(_JAX_FORWARD in scope and _JAX_BACKWARD not in scope for scope in inner)
-    return "" if backward == forward else "backward" if backward > forward else "forward"
+    if own:
+        return ""
+    backward = any(_JAX_BACKWARD in scope for scope in inner)
+    forward = any(_JAX_FORWARD in scope and _JAX_BACKWARD not in scope for scope in inner)
+    return "" if backward == forward else "backward" if backward else "forward"

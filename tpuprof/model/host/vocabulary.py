@@ -131,6 +131,9 @@ class Vocabulary:
     unclear_files: NameSet = field(default_factory=lambda: NameSet.of(()))
     # Whether a program on the device may call Python functions on the host.
     host_callbacks: bool = True
+    # Batches that are taken from a queue: a thread of the host has made them, or a worker process.
+    from_threads: NameSet = field(default_factory=lambda: NameSet.of(()))
+    from_processes: NameSet = field(default_factory=lambda: NameSet.of(()))
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
     # What names were found to stand for: the threads of a host share their names, and hosts do.
     _found: dict[str, Activity] = field(repr=False, compare=False, default_factory=dict)
@@ -232,5 +235,7 @@ def _load(table: dict[str, Any]) -> Vocabulary:
         own_files=NameSet.of(table.get("own_files", ())),
         unclear_files=NameSet.of(table.get("unclear_files", ())),
         host_callbacks=bool(table.get("host_callbacks", True)),
+        from_threads=NameSet.of(table.get("input", {}).get("from_threads", ())),
+        from_processes=NameSet.of(table.get("input", {}).get("from_processes", ())),
         _exact={name: activity for activity, names in activities for name in names.exact},
     )

@@ -101,7 +101,8 @@ DIAGNOSES = {
     "restarted_workers": "worker processes make the batches, and new ones start in the captured steps",
     "slow_loader": "making a batch takes longer than training on it",
     "shallow_prefetch": "batches are made fast enough, but too few ahead",
-    "ok": "batches are made ahead, fast enough",
+    "unseen": "a thread makes batches ahead, and the capture saw none made: whether that is too slow is unknown",
+    "ok": "training hardly waits for batches",
 }
 # Share of the waits, or of the copies' time, from which copies of the same array are named, and are most of it. A
 # judgement.
