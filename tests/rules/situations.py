@@ -133,6 +133,14 @@ def reads(in_steps, idle, blocked, call="item", bound="device", runtime=0.0):
     }  # fmt: skip
 
 
+def read_in_one(unfinished, own):
+    """The last of five steps waits 900 ms in a read, without a device plane: for work of all steps, and for its own."""
+    return {
+        "steps": [*steps(4), step(1000, 4, device_to_host_sync=900.0)], "sees_device": False,
+        "unfinished_ms": unfinished, "own_waits_ms": np.array([0.0, 0.0, 0.0, 0.0, own]),
+    }  # fmt: skip
+
+
 def computed_again(ms):
     """Reads in two of ten steps that run graphs of their own, so long per step, and the step computes them again."""
     by_step = np.array([5 * ms, 5 * ms, *[0.0] * 8])

@@ -190,7 +190,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         },
         "input-starved": {"again", "arguments", "batches", "workers", "restarts"},
         "uneven-steps": {"work", "input", "read"},
-        "recompiles-other": {"function", "static", "number", "flow", "ask", "other"},
+        "recompiles-other": {"function", "static", "number", "flow", "ask", "other", "ends"},
         "recompiles-shape": {"grows", "kept", "batch", "weights"},
         "device-to-host-sync": {"value", "branch", "arrays", "library"},
         "straggler-host": {"alone", "turns"},
@@ -396,3 +396,21 @@ def test_ops_beside_a_compiled_model_have_advice_of_their_own():
     )
     assert "with the model or in one function" in beside.fix.text
     assert "Compile the model" not in beside.fix.text and "Compile the model" in alone.fix.text
+
+
+@pytest.mark.parametrize(
+    ("frame", "in_read", "said"),
+    [
+        ("__bool__ (train.py:9)", True, True),
+        ("item (train.py:9)", True, False),
+        ("train (train.py:9)", False, False),
+    ],
+)
+def test_a_condition_that_compiles_has_advice_on_loops_that_end_by_a_value(frame, in_read, said):
+    facts = recompiled(0.5, "graph")
+    rows = [replace(row, frames=[frame], in_read=in_read) for row in facts["report"]["compiles"]]
+    rule = find_rule("recompiles-other")
+    found = outcome_of(rule, given(**{**facts, "report": {"compiles": rows}}))
+    text = rule.page.remedy("torch_xla").text_for(found.cases)
+    assert ("ends a Python loop" in text) is said
+    assert "Let the decision be data" in text

@@ -45,7 +45,7 @@ def test_a_price_of_steps_that_recording_stretches(saved, after_ms, steps, said)
     assert found.high == pytest.approx(saved if saved <= after_ms else saved * share)
     if said:
         assert found.step_low_ms + found.high == pytest.approx(after_ms)
-        assert ("begins at the same share" in found.note) is (saved <= after_ms)
+        assert ("begins with what such a step" in found.note) is (saved <= after_ms)
     assert not doubted(found)
 
 

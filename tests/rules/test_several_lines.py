@@ -58,3 +58,25 @@ def test_where_other_lines_may_compile_too_the_price_begins_at_nothing(causes, c
     assert outcome.confidence == confidence
     assert (outcome.price.most == outcome.price.least) is sure
     assert ("other lines may compile" in outcome.title) is not sure
+
+
+@pytest.mark.parametrize(
+    ("framework", "kind", "first"),
+    [
+        ("jax", "shape", "train.py:30"),
+        ("jax", "constant", "train.py:7"),
+        ("torch_xla", "shape", "train.py:7"),
+    ],
+)
+def test_what_a_jitted_function_is_given_comes_from_the_line_that_calls_it(framework, kind, first):
+    """Its own first line that uses the argument was named: `mask = tokens > 0` inside of the model."""
+    rows = [
+        replace(compiled(kind, step=step, file="train.py"), frames=["<module> (train.py:30)"])
+        for step in range(10)
+    ]
+    facts = {"after_capture": None, "records_if_noted": [], "uncut_steps": 0.0, "explains_misses": False}
+    signals = given(
+        steps=steps(count=10, compile=90.0), step_ms=100.0, step_compiles=rows, compile_share=0.9,
+        framework=framework, **facts,
+    )  # fmt: skip
+    assert check_kinds(signals, (kind,)).evidence[0].places == [first]

@@ -326,7 +326,7 @@ class Controller:
             by_clock=by_clock,
             prefetched=prefetched,
             restless=restless,
-            again=self._why_again() if self._by_clock else "",
+            again=self._why_again() if self._by_clock else None,
         )
         self._by_clock = self._by_clock or by_clock
         self._started, self._compiles_before = self._clock(), self._compiles()
@@ -337,15 +337,17 @@ class Controller:
             raise
 
     def _why_again(self) -> str:
-        """Why another recording by the clock begins."""
+        """Why another recording by the clock begins; empty where the one before said so when it ended."""
         before = self._ended[-1] if self._ended and self._ended[-1].by_clock else None
+        if before is not None and before.dropped:
+            return ""
         if before is not None and before.empty:
-            return "no step ended in the recording before"
+            return ": the last recording shows no steps that can be told apart; it is kept until one does"
         if before is None or before.compiles or before.quiet_seconds is not None:
-            return "XLA compiled a program during the recording before"
+            return ": XLA compiled a program in the last recording, which is kept until one without compiles is made"
         if before.whole:
-            return "a compile was under way at the end of the recording before"
-        return "the recording before was cut short"
+            return ": a compile was under way at the end of the last recording"
+        return ": the last recording was cut short"
 
     def _stop(self) -> None:
         if self._current is None:

@@ -67,8 +67,8 @@ class Recording:
     dropped: bool = False
     quiet_seconds: float | None = None
     spare: bool = False
-    # Why another one by the clock follows the one before, empty for the first.
-    again: str = ""
+    # Why another one by the clock follows the one before, as the end of a sentence; None for the first.
+    again: str | None = None
     # What starting and ending the profiler took (s). Training waits for that.
     profiler_seconds: float = 0.0
     # Programs that compiled meanwhile (count), of a recording that has ended.
@@ -92,8 +92,8 @@ class Recording:
     def announced(self, plan: Plan) -> str:
         """What is said when it begins."""
         if self.by_clock:
-            if self.again:
-                return f"recording once more: {self.again}"
+            if self.again is not None:
+                return f"recording again{self.again}"
             return "no training step was seen so far: recording a few seconds of whatever runs"
         steady = "not yet steady" if self.early else "steady"
         more = " or more" if plan.seconds and not self.early else ""
@@ -106,8 +106,8 @@ class Recording:
     def _result(self) -> str:
         if self.dropped:
             return (
-                "XLA compiled a program during the recording, so it is not used; "
-                "another one follows if compiling ends"
+                "this recording is not used: XLA compiled a program meanwhile, as it does at the start of training; "
+                "another one follows once nothing compiles"
             )
         if self.empty:
             return "the recording ended before a step did"

@@ -46,12 +46,12 @@ from tpuprof.model.host.reads import HostRead, array_reads, host_reads, implicit
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
-from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work
+from tpuprof.model.host.unfinished_work import feeding_share, own_waits, unfinished_work
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share, copied_at, given_to, with_awaited_copies
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.host_steps import host_compiles, host_steps
-from tpuprof.model.intervals import EMPTY, Spans, intersect, merge, subtract
+from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract
 from tpuprof.model.read_graphs import ReadGraphs, cutting_reads, fetching_inputs, read_graphs
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.optimizer import steps_with_calls
@@ -90,6 +90,9 @@ class HostRun:
     graph_cuts: list[GraphCut]
     # Time in steps of transfers from the device that no read of the program explains (ps).
     unexplained_reads_ps: int
+    # How long reads of each step wait for work that it hands over beyond what the others do (ps), where no device plane
+    # tells; else None.
+    own_waits: Int64 | None = None
     # Share of the time of copies to the device in steps that copies what it had already.
     copied_again: float = 0.0
     # The jitted function whose calls are given most of what is copied to the device in steps, empty where none is.
@@ -289,6 +292,7 @@ def _of_host(
         "unexplained_reads_ps": unexplained_reads(driver, words, steps),
         "gpus": count_gpus(host.gpus, [] if host.devices else devices),
         "allocated": allocations(host, steps),
+        "own_waits": None if devices else own_waits(driver, words, steps),
         "records": history.records,
         "compile_frames": compile_frames(history.records, numbers_of(steps)),
         "after": history.after,

@@ -194,8 +194,12 @@ class Pricing:
         if takes is None or not step_ms or savings.per != "step":
             return savings
         share, fits = min(takes / step_ms, 1.0), savings.high <= takes
-        begins = "the price begins at" if fits else "this is"
-        note = f"{UNRECORDED}{format_ms(takes)}, and {begins} the same share of that"
+        says = (
+            ", and the price begins with what such a step saves"
+            if fits
+            else ": the price is that of such a step"
+        )
+        note = f"{UNRECORDED}{format_ms(takes)}{says}"
         note = f"{savings.note}; {note}" if savings.note else note
         low, high = savings.low * share, savings.high * (1.0 if fits else share)
         return replace(

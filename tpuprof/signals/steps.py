@@ -107,6 +107,18 @@ class StepSignals(SignalsBase):
         worked = max(sums, default=0)
         return worked / PS_PER_MS / len(self.steps)
 
+    @signal("ms by step row", needs=(STEPS, HOST_EVENTS))
+    def own_waits_ms(self) -> Float64:
+        """How long reads of each step of the slowest host wait for what that step hands over beyond the others' work.
+
+        Of a trace without a device plane. The rest of such waits is for the work of all steps.
+        """
+        name = self.slowest_host_steps.step(0).host
+        (own,) = (host.own_waits for host in self._run.hosts if host.name == name)
+        if own is None:
+            raise Unavailable("nothing says which reads wait for work of their own step")
+        return own / PS_PER_MS
+
     @signal("ms", needs=(STEPS,))
     def device_at_most_ms(self) -> float | None:
         """How long the device worked per step at most, where no device plane tells and it is this machine's CPU.

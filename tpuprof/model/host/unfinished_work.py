@@ -70,6 +70,38 @@ def waited_at_once(unfinished: Int64, feeding: Int64, walls: Int64) -> int:
     return waited if own <= USUAL_TO * usual else 0
 
 
+def own_waits(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> Int64:
+    """By step: how long reads wait for work that the step hands over beyond what the others do (ps).
+
+    The first read of a step waits for all that was handed over before, so later ones wait for the step's own work. Of
+    the first one's wait that work is a share: a step has calls on the training thread for all that it hands over, so
+    twice as many calls as in the usual step stand for one step more. Work before the capture counts for none.
+    """
+    found = np.zeros(len(steps), np.int64)
+    if driver is None or not len(steps) or not vocabulary.eager:
+        return found
+    waits = waits_for_work(driver, vocabulary)
+    row = np.searchsorted(steps.start, waits.start, "right") - 1
+    inside = (row >= 0) & (waits.start < steps.end[np.maximum(row, 0)])
+    row, lengths = row[inside], (waits.end - waits.start)[inside]
+    until = waits.end[inside]
+    begins = np.sort(driver.start)
+    calls = np.searchsorted(begins, steps.end) - np.searchsorted(begins, steps.start)
+    quiet = np.setdiff1d(np.arange(len(steps)), row)
+    usual = max(float(median(calls[quiet] if len(quiet) else calls)), 1.0)
+    last = -1
+    for each in sorted(set(row.tolist())):
+        of_step = np.flatnonzero(row == each)
+        first, before = of_step[0], until[of_step[0]]
+        made = float(np.searchsorted(begins, before) - np.searchsorted(begins, steps.start[each]))
+        extra = max(made / usual - 1.0, 0.0)
+        found[each] = int(lengths[of_step[1:]].sum()) + round(
+            int(lengths[first]) * extra / (each - last + extra)
+        )
+        last = each
+    return found
+
+
 def waits_for_work(driver: Track, vocabulary: Vocabulary) -> Spans:
     """When the training thread reads one number, or waits for the device and reads nothing."""
     return merge(_named(driver, vocabulary), waits_alone(driver))

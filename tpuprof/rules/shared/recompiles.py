@@ -60,6 +60,11 @@ _EXPLAINED = {
 # functions that the call is given: where those are made again, as a closure is, it compiles again.
 FLOW = "flow"
 _OF_FLOW = ("jit_cond", "jit_scan", "jit_while")
+# Causes that lie in what a program is given.
+_OF_ARGUMENTS = ("shape", "dtype")
+# Compiles that reads of conditions make: a value decides how many rounds a Python loop has, or which branch is taken.
+ENDS = "ends"
+_CONDITION = "__bool__ ("
 # Causes that tell nothing of what changed: all advice is given where no compile has another one.
 _UNTOLD = ("unknown", "first")
 
@@ -90,7 +95,11 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     evidence = [compile_evidence(row) for row in chosen[:SHOWN]]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
-    evidence += [*_calls(chosen), *_rates(signals)]
+    # A jitted function is given its arguments where it is called: its own first line that uses one can change nothing.
+    given = _traces_to_compile(signals) and chosen[0].cause.kind in _OF_ARGUMENTS
+    calls = _calls(chosen)
+    evidence = [*calls, *evidence] if given else [*evidence, *calls]
+    evidence += _rates(signals)
     if _where_so_many(share, seen) < FAILS_FROM_SHARE:
         return passed(evidence, reason="compiles take too little of the step time to matter")
     # A cure of the lines that are named may leave others, and then saves nothing.
@@ -119,6 +128,7 @@ def _where_so_many(share: float, seen: float) -> float:
 def _cases(signals: Signals, compiles: list[CompileRow]) -> frozenset[str]:
     """What is advised: of compiles that made the same program, the cause that JAX states, else each and how to ask."""
     found = {OTHER for row in compiles if row.cause.kind != AGAIN}
+    found |= {ENDS for row in compiles if row.in_read and row.frames and row.frames[0].startswith(_CONDITION)}
     for row in compiles:
         if row.cause.kind == AGAIN and function_of(row.program) in _OF_FLOW:
             found.add(FLOW)

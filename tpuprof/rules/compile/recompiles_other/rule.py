@@ -16,6 +16,10 @@ Each compile with its step, its time, what changed, and the line that cut the gr
 
 ## How to fix
 
+[ends] Where a value that is read ends a Python loop (`if error < tolerance: break`), run a fixed number of rounds and
+keep the result that counts with `torch.where`. Or end each round with `torch_xla.sync()` and read after it: all rounds
+then run one program.
+
 Let the decision be data: compute both ways and choose with torch.where, or multiply by a mask. This costs the
 computing that was skipped before. Where that is too much, keep the number of different graphs small and let each
 compile once before training (layer dropout: a few fixed sets of layers). Where a Python loop runs another number of

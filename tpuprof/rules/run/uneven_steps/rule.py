@@ -67,7 +67,6 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof import parts as part
-from tpuprof.model.host.unfinished_work import USUAL_TO
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, Step, StepColumns
@@ -88,6 +87,10 @@ from tpuprof.simulate.change import Change
 from tpuprof.units import counted, format_ms, format_share
 
 SHOWN = 8
+# Why it passes where nothing says what slow steps do.
+UNSEEN = "noise of the machine, batches that arrive in bursts and a host that runs ahead look the same"
+# Why it passes where slow steps wait for the work of all steps.
+FOR_ALL = "slow steps read values, and wait for work that takes as long without them"
 # Causes with advice of their own.
 _CASES = {part.INPUT_WAIT: "input", part.HOST_TO_DEVICE: "input", part.HOST_SYNC: "read"}
 # Parts that say what the host did, beside annotations and samples.
@@ -111,6 +114,7 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
         "stacks_if_sampled",
         "sees_device",
         "unfinished_ms",
+        "own_waits_ms",
         "cpus_shared",
     ),
 )
@@ -130,15 +134,14 @@ def check(signals: Signals) -> Outcome:
     if sum(excess.tolist()) / wall < UNEVEN_FROM_SHARE:
         return passed(evidence)
     cause, of_cause = _costliest(_causes(rows, even, slow, excess), excess)
+    waits = cause == part.HOST_SYNC and not signals.sees_device and _waits_for_work(signals, excess, of_cause)
+    if waits:
+        excess = _without_work_of_all(signals, rows.parts[cause][slow], slow, excess)
     share = sum(excess[of_cause].tolist()) / wall
     if share < UNEVEN_FROM_SHARE or _is_accident(cause, sum(excess[of_cause].tolist()), len(of_cause)):
-        return passed(
-            evidence,
-            title=f"{_what(len(slow), len(rows))}; no recurring cause was seen",
-            reason="noise of the machine, batches that arrive in bursts and a host that runs ahead look the same",
-        )
-    waits = not _do_more(rows, even, slow[of_cause]) and _waits_for_work(signals, excess, of_cause)
-    even_so = _even_so(signals, cause, of_cause, waits=waits) or _takes_longer(
+        unknown = f"{_what(len(slow), len(rows))}; no recurring cause was seen"
+        return passed(evidence, title="" if waits else unknown, reason=FOR_ALL if waits else UNSEEN)
+    even_so = _even_so(signals, cause, of_cause) or _takes_longer(
         signals, rows.parts[cause], even, slow[of_cause]
     )
     if even_so:
@@ -169,13 +172,8 @@ def _is_accident(cause: str, excess_ms: float, steps: int) -> bool:
     return cause in _NAMED and steps < UNEVEN_RECURS_FROM and excess_ms < UNEVEN_ONCE_FROM_MS
 
 
-def _even_so(signals: Signals, cause: str, of_cause: list[int], *, waits: bool) -> str:
-    """Why the work of the steps is even although some take longer; empty where it is not.
-
-    `waits` says that slow steps may only wait for the work of all steps.
-    """
-    if cause == part.HOST_SYNC and not signals.sees_device and waits:
-        return "slow steps read values, and wait for work that takes as long without them"
+def _even_so(signals: Signals, cause: str, of_cause: list[int]) -> str:
+    """Why the work of the steps is even although some take longer; empty where it is not."""
     if _in_each_step(signals, cause, len(signals.steps) / len(of_cause)):
         return "the host does the same in the other steps, while the device works"
     return ""
@@ -189,16 +187,17 @@ def _takes_longer(signals: Signals, spent: Float64, even: Int64, own: Int64) -> 
     return ""
 
 
+def _without_work_of_all(signals: Signals, reads: Float64, slow: Int64, excess: Float64) -> Float64:
+    """The excess of slow steps without what their reads wait for work of all steps: that takes as long without them."""
+    of_all = np.maximum(reads - signals.own_waits_ms[slow], 0.0)
+    without: Float64 = np.maximum(excess - of_all, 0.0)
+    return without
+
+
 def _waits_for_work(signals: Signals, excess: Float64, of_cause: list[int]) -> bool:
     """Whether most of what slow steps take longer is the device's work of all steps, which they wait for."""
     per_step = sum(excess[of_cause].tolist()) / len(signals.steps)
     return bool(signals.unfinished_ms >= UNEVEN_CAUSE_FROM_SHARE * per_step)
-
-
-def _do_more(rows: StepColumns, even: Int64, slow: Int64) -> bool:
-    """Whether slow steps do more than the others beside reads: an evaluation hands over itself what it waits for."""
-    beside = rows.wall_ms - rows.parts.get(part.HOST_SYNC, np.zeros(len(rows)))
-    return float(median(beside[slow])) > USUAL_TO * float(median(beside[even]))
 
 
 def _in_each_step(signals: Signals, cause: str, steps_per_slow: float) -> bool:
