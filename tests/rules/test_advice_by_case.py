@@ -382,7 +382,32 @@ def test_a_model_of_another_size_is_not_advised_to_pad_its_batches(of_weights, w
     assert ("It is the model that has other sizes here" in text) is weights
     assert ("Give all batches one shape" in text) is not weights
     what = "the model's weights" if weights else "inputs"
-    assert outcome.title.endswith(f"; {what} changed (f32[8,4] became f32[9,4])")
+    assert outcome.title.endswith(f"; {what} changed (f32[8,4] became f32[9,4], f32[1,8] became f32[1,9])")
+
+
+@pytest.mark.parametrize(
+    ("detail", "said"),
+    [
+        ("an input changed: x f32[8] became f32[9]", "x f32[8] became f32[9]"),
+        (
+            "3 inputs changed: x f32[8] became f32[9], y s32[8] became s32[9], f32[] became f32[1]",
+            "x f32[8] became f32[9], y s32[8] became s32[9], f32[] became f32[1]",
+        ),
+        (
+            "6 inputs changed: f32[8] became f32[9] (2 times), s32[8] became s32[9], p[8] became p[9] and 2 more",
+            "f32[8] became f32[9] (2 times), s32[8] became s32[9], p[8] became p[9] and 2 others",
+        ),
+        (
+            "4 arguments changed: a f32[8] became f32[9] (3 times) and 1 more",
+            "a f32[8] became f32[9] (3 times) and 1 other",
+        ),
+    ],
+)
+def test_all_inputs_that_changed_are_named(detail, said):
+    """Of a batch with a mask and labels only the first was named."""
+    rows = [replace(compiled("shape"), cause=Cause("shape", detail))]
+    situation = given(**{**recompiled(0.9), "report": {"compiles": rows}}, framework="jax")
+    assert find_rule("recompiles-shape").check(situation).title.endswith(f"; inputs changed ({said})")
 
 
 def test_ops_beside_a_compiled_model_have_advice_of_their_own():
