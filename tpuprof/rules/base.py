@@ -50,7 +50,8 @@ class Price:
     cause behind device work (share of step time): where the device idles later for other work of the host, that begins
     earlier without it, so a replay may save as much more than the finding's share. `of_step` is how long a step takes
     to which the price belongs, over a captured one (ratio): less than 1 where what is priced is rarer outside of the
-    capture. `note` says what the price leaves out.
+    capture. `frees_cpus`: what goes is work of the host and programs of its own beside the device's work, so that a
+    device that is this machine's CPU may become faster. `note` says what the price leaves out.
     """
 
     least: Change | None = None
@@ -61,6 +62,7 @@ class Price:
     sure: float = 1.0
     hidden: float = 0.0
     of_step: float = 1.0
+    frees_cpus: bool = False
     note: str = ""
 
 
