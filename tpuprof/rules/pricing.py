@@ -43,6 +43,11 @@ WITHOUT_THE_CALLS = (
     "the device is this machine's CPU; the upper end assumes that it becomes faster "
     "where calls leave it the CPUs"
 )
+# Where a fix lets the host work while such a device does: how much of the time of both is saved then is unknown.
+SIDE_BY_SIDE = (
+    "the device is this machine's CPU; the upper end assumes that host and device are as fast "
+    "side by side as alone"
+)
 # From which ratio of the two ends that is worth saying (ratio): below it both look alike.
 NOTED_FROM = 1.05
 # Where a price is more than a whole step takes that nothing records.
@@ -50,7 +55,10 @@ UNRECORDED = "without tpuprof a step takes "
 # What a price leaves out where no trace can tell it: the fix has the device do what the host did.
 REPLACEMENT_COSTS = "what the replacement costs on the device is not in it"
 # Notes that say how a bound was found, of which steps a price is, or what it is not of, and no doubt.
-_NO_DOUBTS = (ON_THIS_CPU, ON_A_FREE_MACHINE, WITHOUT_THE_CALLS, UNRECORDED, REPLACEMENT_COSTS)
+_NO_DOUBTS = (
+    *(ON_THIS_CPU, ON_A_FREE_MACHINE, WITHOUT_THE_CALLS, SIDE_BY_SIDE, UNRECORDED),
+    REPLACEMENT_COSTS,
+)
 # Below this a saving is a rounding error of the replay's sums (ms): a nanosecond, the smallest unit that is shown.
 LEAST_MS = 1e-6
 
