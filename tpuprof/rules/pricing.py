@@ -275,9 +275,10 @@ class Pricing:
         """At most the time of the parts that a change leaves out, where nothing can be replayed; None for others.
 
         Parts are measured, so that only how much of them is saved is unknown. What the host does behind the device's
-        work may be saved beside its own part (`hidden`, share of the step), and a device that is this machine's CPU may
-        become faster without either. Where the device waits for the host no longer (`let_go`), all that the host does
-        while it idles may run beside it. What else may go on side by side, nothing tells.
+        work may be saved beside its own part (`hidden`, share of the step), and a device that is this machine's CPU
+        may become faster without either, as without a callback. Where the device waits for the host no longer
+        (`let_go`), all that the host does while it idles may run beside it. What else may go on side by side, nothing
+        tells.
         """
         if not self.sees_device or change != Change(
             host=change.host, device=change.device, let_go=change.let_go
@@ -291,8 +292,9 @@ class Pricing:
         most = sum(parts.get(name, 0.0) * (1 - left) for name, left in gone.items())
         if most and change.let_go:
             most += sum(ms for name, ms in parts.items() if name not in (*part.DEVICE_PARTS, *gone))
-        if most and change.host:
-            most += hidden * (self.step_ms or 0.0) + (1 - self.calm) * parts.get(part.COMPUTE, 0.0)
+        most += hidden * (self.step_ms or 0.0) if most and change.host else 0.0
+        if most and (change.host or part.CALLBACK in change.device):
+            most += (1 - self.calm) * parts.get(part.COMPUTE, 0.0)
         return Savings(0.0, most, BOUND, note=unpriced.replace(UNPRICED, NOT_REPLAYED)) if most else None
 
     def _behind_waits(self, simulator: Simulator, change: Change, gain: float) -> float:
