@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from tests.rules.given import compiled, given, step, steps
+from tests.rules.situations import computed_again as read_again
 from tests.rules.situations import dispatched, reads, recompiled
 from tests.rules.test_few_steps import asleep_in
 from tpuprof.model.compile.cause import (
@@ -21,6 +22,7 @@ from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.schema import Cause
 from tpuprof.report.sections import HostStackRow, InputRow
 from tpuprof.rules.docstring import Page
+from tpuprof.rules.host.device_to_host_sync.rule import SEVERAL_FROM
 from tpuprof.rules.host.host_blocked.rule import ADVISED_FROM_SHARE, _cases
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
@@ -192,10 +194,10 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "flow", "ask", "other", "ends"},
         "recompiles-shape": {"grows", "kept", "batch", "weights"},
-        "device-to-host-sync": {"value", "branch", "arrays", "library"},
+        "device-to-host-sync": {"value", "several", "early", "wait", "branch", "arrays", "library"},
         "straggler-host": {"alone", "turns"},
         "barrier-skew": {"alone", "turns"},
-        "eager-dispatch": {"ops", "beside", "limit"},
+        "eager-dispatch": {"ops", "beside", "limit", "slices", "torchax"},
         "truncated-trace": {"lost", "start", "ahead"},
         "optimizer-loop": {"torch", "trainer", "own"},
     }
@@ -255,6 +257,9 @@ def test_who_makes_the_batches_decides_the_advice(diagnosis, case):
         ("device_get", "jax", {"arrays", "value"}),
         ("__float__", "jax", {"value"}),
         ("__bool__", "jax", {"branch"}),
+        ("block_until_ready", "jax", {"wait"}),
+        ("wait_device_ops", "torch_xla", {"wait"}),
+        ("synchronize", "torch_tpu", {"wait"}),
     ],
 )
 def test_what_a_value_is_read_for_decides_the_advice(call, framework, cases):
@@ -265,6 +270,31 @@ def test_what_a_value_is_read_for_decides_the_advice(call, framework, cases):
     assert ("let the device decide" in text) == (cases == {"branch"})
     assert ("NumPy computes" in text) == ("arrays" in cases)
     assert ("Keep values on the device" in text) == ("value" in cases)
+    assert ("reads nothing" in text or "read nothing" in text) == ("wait" in cases)
+
+
+@pytest.mark.parametrize(
+    ("reads_per_step", "call", "several"),
+    [(SEVERAL_FROM - 0.1, "item", False), (SEVERAL_FROM, "item", True), (3.0, "__bool__", False)],
+)
+def test_several_values_of_a_step_are_to_be_read_at_once(reads_per_step, call, several):
+    """A program with one read was told to stack its values, and one without waits to leave them out."""
+    rule = find_rule("device-to-host-sync")
+    situation = reads(1.0, 0.5, 50.0, call)
+    (row,) = situation["report"]["host_reads"]
+    rows = [replace(row, occurrences=round(reads_per_step * len(situation["steps"])))]
+    outcome = rule.check(given(**{**situation, "report": {"host_reads": rows}}, framework="torch_xla"))
+    text = rule.page.remedy("torch_xla").text_for(outcome.cases)
+    assert ("stack them and read once" in text) is several
+
+
+def test_a_read_that_runs_a_graph_of_its_own_is_to_come_after_the_cut():
+    rule = find_rule("device-to-host-sync")
+    after = "Read after `torch_xla.sync()`"
+    for situation, early in ((read_again(20.0), True), (reads(1.0, 0.5, 50.0), False)):
+        outcome = rule.check(given(**situation, framework="torch_xla"))
+        assert outcome.status == "failed"
+        assert (after in rule.page.remedy("torch_xla").text_for(outcome.cases)) is early
 
 
 @pytest.mark.parametrize(
@@ -382,7 +412,32 @@ def test_a_model_of_another_size_is_not_advised_to_pad_its_batches(of_weights, w
     assert ("It is the model that has other sizes here" in text) is weights
     assert ("Give all batches one shape" in text) is not weights
     what = "the model's weights" if weights else "inputs"
-    assert outcome.title.endswith(f"; {what} changed (f32[8,4] became f32[9,4])")
+    assert outcome.title.endswith(f"; {what} changed (f32[8,4] became f32[9,4], f32[1,8] became f32[1,9])")
+
+
+@pytest.mark.parametrize(
+    ("detail", "said"),
+    [
+        ("an input changed: x f32[8] became f32[9]", "x f32[8] became f32[9]"),
+        (
+            "3 inputs changed: x f32[8] became f32[9], y s32[8] became s32[9], f32[] became f32[1]",
+            "x f32[8] became f32[9], y s32[8] became s32[9], f32[] became f32[1]",
+        ),
+        (
+            "6 inputs changed: f32[8] became f32[9] (2 times), s32[8] became s32[9], p[8] became p[9] and 2 more",
+            "f32[8] became f32[9] (2 times), s32[8] became s32[9], p[8] became p[9] and 2 others",
+        ),
+        (
+            "4 arguments changed: a f32[8] became f32[9] (3 times) and 1 more",
+            "a f32[8] became f32[9] (3 times) and 1 other",
+        ),
+    ],
+)
+def test_all_inputs_that_changed_are_named(detail, said):
+    """Of a batch with a mask and labels only the first was named."""
+    rows = [replace(compiled("shape"), cause=Cause("shape", detail))]
+    situation = given(**{**recompiled(0.9), "report": {"compiles": rows}}, framework="jax")
+    assert find_rule("recompiles-shape").check(situation).title.endswith(f"; inputs changed ({said})")
 
 
 def test_ops_beside_a_compiled_model_have_advice_of_their_own():

@@ -8,6 +8,7 @@ from tests.builders import TraceBuilder
 from tests.rules.given import given
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.device.undisturbed import RUNS_FROM
+from tpuprof.rules.base import Price
 from tpuprof.rules.pricing import DISTURBED_FROM_SHARE, ON_A_FREE_MACHINE, Pricing, doubted
 from tpuprof.run_folder import RUN_INFO, RUN_SCHEMA
 from tpuprof.simulate.change import Change
@@ -77,7 +78,7 @@ def test_else_a_price_is_of_the_device_as_it_was(tmp_path, slow, waited, count):
 
 def test_a_run_that_says_nothing_of_its_cpus_is_undisturbed():
     pricing = Pricing(given())
-    assert (pricing.undisturbed, pricing.disturbed_share) == (1.0, 0.0)
+    assert (pricing.undisturbed(Price()), pricing.disturbed_share(Price())) == (1.0, 0.0)
 
 
 def test_what_the_host_does_between_reads_is_disturbed_as_well():
@@ -90,6 +91,5 @@ def test_what_the_host_does_between_reads_is_disturbed_as_well():
             return 1.0 if change.unblock or change.host else 2.0 * change.device.get("compute", 1.0)
 
     pricing = Pricing(given(cpu_wait_share=0.6), Simulator)
-    pricing.__dict__["undisturbed"] = 0.75
-    assert pricing._undisturbed_gain(Simulator(), Change(unblock=True)) is None
-    assert pricing._undisturbed_gain(Simulator(), Change(host={"input_wait": 0.0})) is not None
+    assert pricing._undisturbed_gain(Simulator(), Change(unblock=True), 0.75) is None
+    assert pricing._undisturbed_gain(Simulator(), Change(host={"input_wait": 0.0}), 0.75) is not None

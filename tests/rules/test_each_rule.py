@@ -807,7 +807,10 @@ def test_uneven_steps_name_the_line_of_any_cause_that_slow_steps_hold(cause, usu
 
 @pytest.mark.parametrize(
     ("wall", "said"),
-    [(126.0, "the usual step 100 ms; 1 other is longer, too)"), (124.0, "the others 100 ms)")],
+    [
+        (126.0, "the usual step 100 ms; 1 more step is slow for another reason)"),
+        (124.0, "the others 100 ms)"),
+    ],
 )
 def test_uneven_steps_count_slow_steps_of_another_cause_that_take_longer(wall, said):
     """The last step idles longer, too; it takes longer only where its device works for as long as in the others."""

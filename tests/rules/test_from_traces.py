@@ -332,7 +332,7 @@ def test_slow_steps_of_another_cause_or_of_none_do_not_count(finding):
     assert found.status == "failed"
     # 2.0 of 19.9 ms: the steps of other causes cost more together, and stay.
     assert found.title == (
-        "2 of 14 steps take longer (2.00 ms in the median, the usual step 1.00 ms; 3 others are longer, too), "
+        "2 of 14 steps take longer (2.00 ms in the median, the usual step 1.00 ms; 3 more steps are slow for other reasons), "
         "mostly for checkpoint: 10 % of the time"
     )
     assert found.savings.high <= 2.0 / 14 + 0.01
@@ -342,7 +342,7 @@ def test_one_slow_step_beside_one_of_another_cause(finding):
     """ "1 of 15 steps takes longer (81.4 ms, the others 26.4 ms)" was said where another one took 85.6 ms."""
     found = finding("uneven-steps", idles_in({2: (2000, "tpuprof.checkpoint"), 5: (1900, "")}, 8))
     assert found.title == (
-        "1 of 8 steps takes longer (3.00 ms, the usual step 1.00 ms; 1 other is longer, too), mostly for checkpoint: "
+        "1 of 8 steps takes longer (3.00 ms, the usual step 1.00 ms; 1 more step is slow for another reason), mostly for checkpoint: "
         "17 % of the time"
     )
 

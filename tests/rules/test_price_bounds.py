@@ -164,7 +164,10 @@ def test_a_replay_that_gains_little_does_not_decide_alone(ceiling, status):
 
     class Pricing:
         slowed_by_tools = False
-        step_ms, sees_device, disturbed_share = 100.0, True, 0.0
+        step_ms, sees_device = 100.0, True
+
+        def disturbed_share(self, price):
+            return 0.0
 
         def savings(self, price):
             return Savings(1.0, 1.0, "counterfactual"), ""

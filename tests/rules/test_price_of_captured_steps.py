@@ -54,7 +54,10 @@ def test_a_price_that_recording_may_have_stretched_is_not_sure(later_ms, confide
     """ "Saves 26.0 to 27.3 ms, high confidence" was said of 16: captured steps took 58.8 ms, later ones 40.9."""
 
     class Pricing:
-        slowed_by_tools, sees_device, disturbed_share, step_ms = False, True, 0.0, CAPTURED_MS
+        slowed_by_tools, sees_device, step_ms = False, True, CAPTURED_MS
+
+        def disturbed_share(self, price):
+            return 0.0
 
         def savings(self, price):
             return Savings(200.0, 200.0, "counterfactual"), ""

@@ -51,7 +51,9 @@ class Price:
     earlier without it, so a replay may save as much more than the finding's share. `of_step` is how long a step takes
     to which the price belongs, over a captured one (ratio): less than 1 where what is priced is rarer outside of the
     capture. `judged_of` is the share of the step that a price is little or much of: less than 1 where compiles take the
-    rest, which do not make other time a little thing. `note` says what the price leaves out.
+    rest, which do not make other time a little thing. `frees_cpus`: what goes is work of the host and programs of its
+    own beside the device's work, so that a device that is this machine's CPU may become faster. `note` says what the
+    price leaves out.
     """
 
     least: Change | None = None
@@ -63,6 +65,7 @@ class Price:
     hidden: float = 0.0
     of_step: float = 1.0
     judged_of: float = 1.0
+    frees_cpus: bool = False
     note: str = ""
 
 

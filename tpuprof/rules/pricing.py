@@ -38,6 +38,16 @@ ON_A_FREE_MACHINE = (
     "other work used the CPUs during the capture; the upper end assumes that without it the device becomes faster, "
     "but the host does not"
 )
+# The same where the calls that go take CPUs from the device themselves, and so do their programs.
+WITHOUT_THE_CALLS = (
+    "the device is this machine's CPU; the upper end assumes that it becomes faster "
+    "where calls leave it the CPUs"
+)
+# Where a fix lets the host work while such a device does: how much of the time of both is saved then is unknown.
+SIDE_BY_SIDE = (
+    "the device is this machine's CPU; the upper end assumes that host and device are as fast "
+    "side by side as alone"
+)
 # From which ratio of the two ends that is worth saying (ratio): below it both look alike.
 NOTED_FROM = 1.05
 # Where a price is more than a whole step takes that nothing records.
@@ -45,7 +55,10 @@ UNRECORDED = "without tpuprof a step takes "
 # What a price leaves out where no trace can tell it: the fix has the device do what the host did.
 REPLACEMENT_COSTS = "what the replacement costs on the device is not in it"
 # Notes that say how a bound was found, of which steps a price is, or what it is not of, and no doubt.
-_NO_DOUBTS = (ON_THIS_CPU, ON_A_FREE_MACHINE, UNRECORDED, REPLACEMENT_COSTS)
+_NO_DOUBTS = (
+    *(ON_THIS_CPU, ON_A_FREE_MACHINE, WITHOUT_THE_CALLS, SIDE_BY_SIDE, UNRECORDED),
+    REPLACEMENT_COSTS,
+)
 # Below this a saving is a rounding error of the replay's sums (ms): a nanosecond, the smallest unit that is shown.
 LEAST_MS = 1e-6
 
@@ -73,6 +86,11 @@ def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Sav
 def doubted(savings: Savings) -> bool:
     """Whether a price has a note that makes it doubtful: one that says how a bound was measured does not."""
     return bool(savings.note) and not savings.note.startswith(_NO_DOUBTS)
+
+
+def measured(savings: Savings | None) -> bool:
+    """Whether a price is what was measured of the parts that go, as nothing can be replayed."""
+    return savings is not None and savings.method == BOUND and NOT_REPLAYED in savings.note
 
 
 class Pricing:
@@ -144,7 +162,7 @@ class Pricing:
             return None, f"{UNPRICED}nothing in the trace tells what the fix would leave"
         simulator = self.simulator
         if isinstance(simulator, str):
-            bound = self._of_device_alone(price.most, simulator)
+            bound = self._of_measured_parts(price.most, price.hidden, simulator)
             return bound, "" if bound else simulator
         changes = [price.most] if price.least is None else [price.least, price.most]
         gains = [self._gain(simulator, change) for change in changes]
@@ -152,26 +170,42 @@ class Pricing:
             return self._unseen(gains), ""
         if waits_stay(price.most, self.fed_by_others):
             return Savings(0.0, max(gains) * (1 + simulator.error), COUNTERFACTUAL, note=MAY_WAIT_INSTEAD), ""
-        free = [gain for each in changes if (gain := self._undisturbed_gain(simulator, each)) is not None]
+        left = self.undisturbed(price)
+        free = [
+            gain for each in changes if (gain := self._undisturbed_gain(simulator, each, left)) is not None
+        ]
         # The replay's own miss widens the range.
         miss = simulator.error
         least = min(min(gains + free) * (1 - miss), price.sure * simulator.measured_ms)
         most = max(gains) * (1 + miss)
         most += self._behind_waits(simulator, price.most, most)
-        note = ON_A_FREE_MACHINE if max(free, default=0.0) > most * NOTED_FROM else ""
+        assumes = WITHOUT_THE_CALLS if price.frees_cpus else ON_A_FREE_MACHINE
+        note = assumes if max(free, default=0.0) > most * NOTED_FROM else ""
         return Savings(least, max(most, max(free, default=0.0) * (1 + miss)), COUNTERFACTUAL, note=note), ""
 
     @cached_property
-    def undisturbed(self) -> float:
-        """Share of the device's computing that is left where nothing takes CPUs from it; 1 where that is unknown."""
+    def calm(self) -> float:
+        """Share of the computing of a device that is this machine's CPU that is left where all runs are short ones.
+
+        1 for other devices, and where that is unknown.
+        """
         try:
-            if self._signals.cpu_wait_share < DISTURBED_FROM_SHARE:
-                return 1.0
             host = _slowest(self._signals.hosts)
         except Unavailable:
             return 1.0
         device = busiest(host.devices) if host is not None else None
         return undisturbed_share(device) if device is not None and device.count == 1 else 1.0
+
+    def undisturbed(self, price: Price) -> float:
+        """Share of the device's computing that may be left after a fix as nothing takes CPUs from it; 1 if unknown.
+
+        What takes them is other work on the machine, and what a price says itself (`frees_cpus`).
+        """
+        try:
+            disturbed = self._signals.cpu_wait_share >= DISTURBED_FROM_SHARE
+        except Unavailable:
+            disturbed = False
+        return self.calm if disturbed or price.frees_cpus else 1.0
 
     @cached_property
     def unrecorded_ms(self) -> float | None:
@@ -206,23 +240,26 @@ class Pricing:
             savings, low=low, high=high, step_low_ms=takes - high, step_high_ms=takes - low, note=note
         )
 
-    @cached_property
-    def disturbed_share(self) -> float:
+    def disturbed_share(self, price: Price) -> float:
         """Share of the step by which other work prolongs the device's: host time that it hides may be exposed else."""
-        if self.undisturbed >= 1 or isinstance(self.simulator, str):
+        left = self.undisturbed(price)
+        if left >= 1 or isinstance(self.simulator, str):
             return 0.0
         computing = self.simulator.timeline.work.parts.get(part.COMPUTE)
         taken = float(computing.sum()) if computing is not None else 0.0
-        return (1 - self.undisturbed) * taken / self.simulator.timeline.wall_ps
+        return (1 - left) * taken / self.simulator.timeline.wall_ps
 
-    def _undisturbed_gain(self, simulator: Simulator, change: Change) -> float | None:
-        """What a change of the host gains on a machine that nothing else uses, as the same share of this step (ms)."""
-        if self.undisturbed >= 1 or change.steps is not None or part.COMPUTE in change.device:
+    def _undisturbed_gain(self, simulator: Simulator, change: Change, left: float) -> float | None:
+        """What a change of the host gains where nothing takes CPUs from the device (ms).
+
+        `left` is the share of the device's computing that is left then. The gain is the same share of this step.
+        """
+        if left >= 1 or change.steps is not None or part.COMPUTE in change.device:
             return None
         # What the host does between reads waits for the same CPUs: without other work it takes less too.
         if change.unblock:
             return None
-        alone = Change(device={part.COMPUTE: self.undisturbed})
+        alone = Change(device={part.COMPUTE: left})
         before, after = (simulator.step_ms(each) for each in (alone, change.and_also(alone)))
         return max(before - after, 0.0) / before * simulator.measured_ms if before > 0 else None
 
@@ -238,15 +275,30 @@ class Pricing:
         least = min(*gains, max((self.step_ms or 0.0) - busy, 0.0))
         return Savings(least, max(gains), COUNTERFACTUAL, note=f"{ON_THIS_CPU}{format_ms(busy)} of a step")
 
-    def _of_device_alone(self, change: Change, unpriced: str) -> Savings | None:
-        """At most the work that a change of the device's work alone leaves out, where nothing can be replayed."""
-        if not change.device or change != Change(device=change.device):
+    def _of_measured_parts(self, change: Change, hidden: float, unpriced: str) -> Savings | None:
+        """At most the time of the parts that a change leaves out, where nothing can be replayed; None for others.
+
+        Parts are measured, so that only how much of them is saved is unknown. What the host does behind the device's
+        work may be saved beside its own part (`hidden`, share of the step), and a device that is this machine's CPU
+        may become faster without either, as without a callback. Where the device waits for the host no longer
+        (`let_go`), all that the host does while it idles may run beside it. What else may go on side by side, nothing
+        tells.
+        """
+        if not self.sees_device or change != Change(
+            host=change.host, device=change.device, let_go=change.let_go
+        ):
             return None
         try:
             parts = self._signals.steps.mean_parts()
         except Unavailable:
             return None
-        most = sum(parts.get(name, 0.0) * (1 - left) for name, left in change.device.items())
+        gone = {**change.host, **change.device}
+        most = sum(parts.get(name, 0.0) * (1 - left) for name, left in gone.items())
+        if most and change.let_go:
+            most += sum(ms for name, ms in parts.items() if name not in (*part.DEVICE_PARTS, *gone))
+        most += hidden * (self.step_ms or 0.0) if most and change.host else 0.0
+        if most and (change.host or part.CALLBACK in change.device):
+            most += (1 - self.calm) * parts.get(part.COMPUTE, 0.0)
         return Savings(0.0, most, BOUND, note=unpriced.replace(UNPRICED, NOT_REPLAYED)) if most else None
 
     def _behind_waits(self, simulator: Simulator, change: Change, gain: float) -> float:

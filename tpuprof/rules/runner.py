@@ -12,7 +12,7 @@ from tpuprof.report.labels import of_the_capture as words_of_the_capture
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
 from tpuprof.rules.host_names import with_hosts
-from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded, doubted
+from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded, doubted, measured
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.few_steps import of_few_steps, of_the_mean, uneven
 from tpuprof.rules.shared.timeline_evidence import Places
@@ -71,7 +71,8 @@ def run_rules(
     replayed = _replayed(named, prices, pricing)
     shared = _with_shared(named, replayed, prices, pricing)
     behind = _behind_causes(shared, broad, set(replayed))
-    shared.sort(key=lambda each: (_ORDER.get(each.status, 2), -_rank(each, behind), each.rule))
+    sure = {rule.id for rule, outcome in outcomes if outcome.confidence != "low"}
+    shared.sort(key=lambda each: (_ORDER.get(each.status, 2), -_rank(each, behind, sure), each.rule))
     return _causes_first(shared, broad, narrows)
 
 
@@ -224,8 +225,10 @@ def _behind(signals: Signals) -> str:
     return NEVER_RESTS if any(host.queue.feeding for host in signals.hosts) else DEVICE_IS_BEHIND
 
 
-def _rank(finding: Finding, behind: set[str]) -> float:
-    doubt = DOUBTED_RANKS_AT if finding.confidence == "low" else 1.0
+def _rank(finding: Finding, behind: set[str], sure: set[str]) -> float:
+    """What a finding counts in the order. `sure` are rules whose cause is no doubt, whatever their price is."""
+    doubtful = finding.confidence == "low" and not (finding.rule in sure and measured(finding.savings))
+    doubt = DOUBTED_RANKS_AT if doubtful else 1.0
     return finding.severity * doubt * (BROAD_RANKS_AT if finding.rule in behind else 1.0)
 
 
@@ -349,8 +352,9 @@ def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:
             return None, unpriced
         most = outcome.share
         if savings.method == COUNTERFACTUAL:
-            most += price.hidden + pricing.disturbed_share
-        return bounded(savings, pricing.step_ms, most if savings.per == "step" else None), ""
+            most += price.hidden + pricing.disturbed_share(price)
+        of_cause = savings.per == "step" and not measured(savings)
+        return bounded(savings, pricing.step_ms, most if of_cause else None), ""
     except Exception as error:  # a replay that breaks must not take the finding with it
         return None, f"it could not be priced: the replay met {type(error).__name__}: {error}"
 

@@ -89,6 +89,7 @@ from tpuprof.report.schema import CompileRow
 from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
 from tpuprof.rules.shared.recompiles import check_kinds, chosen_compiles
 from tpuprof.signals import Signals
+from tpuprof.units import listed
 
 KINDS = ("shape", "dtype")
 # Steps in a row that compile for a size larger by the same amount, from which that is no chance (steps). A judgement:
@@ -98,6 +99,12 @@ GROWS_FROM_STEPS = 4
 # compared with than one of another kind (ratio). A judgement.
 WEIGHTS_FROM_SHARE = 0.5
 _CHANGED = re.compile(r"(\w+)\[([\d,]+)\] became (\w+)\[([\d,]+)\]")
+# One of the changes that a cause lists, with the argument's name where that is known and how many inputs have it; and
+# how many inputs changed in all.
+_ONE_CHANGE = re.compile(r"(?:[^\s,:]+ )?\w+\[[\d,]*\] became \w+\[[\d,]*\](?: \((\d+) times\))?")
+_HOW_MANY = re.compile(r"(\d+) (?:inputs|arguments) changed")
+# Changes that a title names (count): as many as the evidence of a compile does.
+NAMED = 3
 
 
 @rule(
@@ -137,8 +144,13 @@ def check(signals: Signals) -> Outcome:
 def _change(compiles: list[CompileRow]) -> str:
     """What changed for the compile that took longest, as far as that is known: ` (f32[8,4] became f32[9,4])`."""
     longest = max(compiles, key=lambda row: (_CHANGED.search(row.cause.detail) is not None, row.duration_ms))
-    found = _CHANGED.search(longest.cause.detail)
-    return f" ({found.group()})" if found else ""
+    found = list(_ONE_CHANGE.finditer(longest.cause.detail))[:NAMED]
+    if not found:
+        return ""
+    many = _HOW_MANY.search(longest.cause.detail)
+    of_inputs = sum(int(each.group(1) or 1) for each in found)
+    others = max(int(many.group(1)) - of_inputs, 0) if many else 0
+    return f" ({listed([each.group() for each in found], NAMED, 'other', len(found) + others)})"
 
 
 def of_weights(compiles: list[CompileRow]) -> bool:

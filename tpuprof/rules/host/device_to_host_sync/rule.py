@@ -24,10 +24,13 @@ Each reading line with the time it blocks, and how many steps hold a read.
 
 [value] Keep values on the device and read them rarely: sum the losses on the device and read the sum every hundredth
 step. To log from inside a step, hand the read to `xm.add_step_closure(log, args=(loss,), run_async=True)`: a thread
-then reads after the graph cut. Leave out waits for the device: call `torch_xla.sync()` without `wait=True`, and no
-`xm.wait_device_ops()`. Where a step reads several values, stack them and read once, after `torch_xla.sync()`: the
-step's graph has then run, and the read computes nothing again. Where the program itself needs the value in each step,
-as an environment needs an action, let one read serve many cases.
+then reads after the graph cut. Where the program itself needs the value in each step, let one read serve many cases.
+
+[several] A step reads several values: stack them and read once.
+
+[early] Read after `torch_xla.sync()`: the step's graph has then run, and the read computes nothing again.
+
+[wait] Leave out waits that read nothing: call `torch_xla.sync()` without `wait=True`, and no `xm.wait_device_ops()`.
 
 [branch] Where a value decides what is computed, let the device decide: `torch.where(condition, a, b)`, or a factor such
 as `(limit / norm).clamp(max=1)`, which clips gradients without a branch. Where a value ends the Python loop, check the
@@ -43,7 +46,9 @@ reads to log can log less often (`logging_steps`, `log_every_n_steps`).
 ## How to fix in TorchTPU
 
 [value] Keep values on the device: add the losses up with `total += loss.detach()` and read `total` every hundredth
-step. With deferred and fused ops each read also ends a fused program. `torch.accelerator.synchronize()` waits as well.
+step. With deferred and fused ops each read also ends a fused program.
+
+[wait] Leave out `torch.accelerator.synchronize()`: it waits for the device and reads nothing.
 
 [branch] Where a value decides what is computed, let the device decide: `torch.where(condition, a, b)`, or a factor such
 as `(limit / norm).clamp(max=1)`. Where a value ends the Python loop, check it every fiftieth step.
@@ -56,8 +61,10 @@ reads to log can log less often.
 
 ## How to fix in JAX
 
-[value] Keep values on the device: `float(loss)`, `np.asarray` and `block_until_ready` make the host wait for it. Read
-the loss of the step before while this one runs, or read every hundredth step.
+[value] Keep values on the device: `float(loss)` and `np.asarray` make the host wait for it. Read the loss of the step
+before while this one runs, or read every hundredth step.
+
+[wait] `block_until_ready` reads nothing: leave it out, or wait for the step before while this one runs.
 
 [branch] Where a value decides what is computed, let the device decide: `jnp.where(condition, a, b)` or `jax.lax.cond`
 inside the jitted step. Where a value ends the Python loop, check the value of an earlier step, which is there already,
@@ -147,6 +154,8 @@ from tpuprof.units import counted, format_share
 DEVICE_MOSTLY_BUSY_FROM = 0.7
 # Share of what all reads block from which one's kind has its advice (share): a fifth, as in host-blocked.
 ADVISED_FROM_SHARE = 0.2
+# Reads of a step from which it reads several values (reads per step): half of the steps may read one more, for a log.
+SEVERAL_FROM = 1.5
 # Why reads cost little: the device works beside them, or they take time and wait for nothing.
 HAS_WORK = "values are read, but the device has work meanwhile"
 ARE_READY = "values are read when they are ready: that is the host's own work, and no wait"
@@ -195,7 +204,9 @@ def check(signals: Signals) -> Outcome:
     """Fail where reads make the device work twice, or where most steps hold one and its turns are worth naming."""
     if uncut(signals):
         return passed(reason=SEE)
-    return replace(computed_again(signals) or own_graphs(signals) or _turns(signals), cases=_cases(signals))
+    early = computed_again(signals) or own_graphs(signals)
+    cases = _cases(signals) | ({"early"} if early else set())
+    return replace(early or _turns(signals), cases=cases)
 
 
 def _cases(signals: Signals) -> frozenset[str]:
@@ -210,7 +221,19 @@ def _cases(signals: Signals) -> frozenset[str]:
     calls = {row.call for row in own}
     cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
     cases |= {"library"} if len(own) < len(rows) else set()
-    return frozenset(cases | ({"value"} if calls - _BRANCHES or not cases else set()))
+    cases |= {"wait"} if calls & WAITS_ALONE else set()
+    cases |= {"several"} if _reads_several(signals) else set()
+    return frozenset(cases | ({"value"} if calls - _BRANCHES - WAITS_ALONE or not cases else set()))
+
+
+def _reads_several(signals: Signals) -> bool:
+    """Whether a step reads several values that may be read at once: a library's reads, and conditions, are none."""
+    rows = [
+        row
+        for row in signals.host_reads
+        if row.call not in WAITS_ALONE | _BRANCHES and not in_library(signals, row.source)
+    ]
+    return sum(row.occurrences for row in rows) >= SEVERAL_FROM * len(signals.steps)
 
 
 def _turns(signals: Signals) -> Outcome:

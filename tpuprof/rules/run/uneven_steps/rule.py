@@ -17,11 +17,11 @@ and every other host with it.
 ## Evidence
 
 The slow steps, how long each took, and what grew in them; the line of that (of the checkpoint, the read, the sleep)
-where samples show it. The title counts the steps of its cause, and others that are longer, too. Where the trace does
-not name a cause, the rule passes and shows the steps: a busy machine, batches that arrive in bursts and a host that
-runs ahead of its device look the same. So does one slow step alone with a copy, a read or a wait of less than 10 ms. It
-passes, too, where samples see the host do the same in the other steps, while the device works: then the work is no
-larger in the slow steps.
+where samples show it. The title counts the steps of its cause, and says how many more are slow for other reasons. Where
+the trace does not name a cause, the rule passes and shows the steps: a busy machine, batches that arrive in bursts and
+a host that runs ahead of its device look the same. So does one slow step alone with a copy, a read or a wait of less
+than 10 ms. It passes, too, where samples see the host do the same in the other steps, while the device works: then the
+work is no larger in the slow steps.
 
 ## How to fix
 
@@ -245,8 +245,12 @@ def _against(rows: StepColumns, even: Int64, slow: list[int], own: list[int]) ->
     longer = sum(ms > limit for ms in rows.wall_ms[[row for row in slow if row not in own]].tolist())
     if not longer:
         return f"{takes}, the others {usual}{in_median}"
-    too = f"{counted(longer, 'other')} {'is' if longer == 1 else 'are'} longer, too"
-    return f"{takes}{in_median}, the usual step {usual}; {too}"
+    more = (
+        "1 more step is slow for another reason"
+        if longer == 1
+        else f"{longer} more steps are slow for other reasons"
+    )
+    return f"{takes}{in_median}, the usual step {usual}; {more}"
 
 
 def _because(cause: str) -> str:

@@ -1,9 +1,10 @@
-"""With jit the whole step is one program."""
+"""With jit the whole step is one program, its batch too."""
 
 import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import tpuprof
 
@@ -11,7 +12,8 @@ WIDTH, DEPTH, BATCH, STEPS = 256, 8, 128, 60
 
 keys = jax.random.split(jax.random.PRNGKey(0), DEPTH)
 params = [jax.random.normal(key, (WIDTH, WIDTH)) * 0.05 for key in keys]
-data = jax.random.normal(jax.random.PRNGKey(1), (BATCH, WIDTH))
+series = jax.random.normal(jax.random.PRNGKey(1), (10 * WIDTH,))
+starts = np.random.default_rng(0).integers(0, 9 * WIDTH, (STEPS, BATCH))
 
 
 def loss_of(params, data):
@@ -22,7 +24,8 @@ def loss_of(params, data):
 
 # [shown]
 @functools.partial(jax.jit, donate_argnums=0)
-def train_step(params, data):
+def train_step(params, starts):
+    data = series[starts[:, None] + jnp.arange(WIDTH)]
     loss, gradients = jax.value_and_grad(loss_of)(params, data)
     return [weight - 0.01 * gradient for weight, gradient in zip(params, gradients, strict=True)], loss
 
@@ -30,6 +33,6 @@ def train_step(params, data):
 # [/shown]
 for step in range(STEPS):
     tpuprof.step(step)
-    params, loss = train_step(params, data)
+    params, loss = train_step(params, starts[step])
 
 print("result", float(loss))

@@ -1,7 +1,8 @@
-"""Without jit each op of the step is a program of its own."""
+"""Without jit each op of the step is a program of its own, and so is each slice of its batch."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import tpuprof
 
@@ -9,7 +10,8 @@ WIDTH, DEPTH, BATCH, STEPS = 256, 8, 128, 60
 
 keys = jax.random.split(jax.random.PRNGKey(0), DEPTH)
 params = [jax.random.normal(key, (WIDTH, WIDTH)) * 0.05 for key in keys]
-data = jax.random.normal(jax.random.PRNGKey(1), (BATCH, WIDTH))
+series = jax.random.normal(jax.random.PRNGKey(1), (10 * WIDTH,))
+starts = np.random.default_rng(0).integers(0, 9 * WIDTH, (STEPS, BATCH))
 
 
 def loss_of(params, data):
@@ -19,7 +21,8 @@ def loss_of(params, data):
 
 
 # [shown]
-def train_step(params, data):
+def train_step(params, starts):
+    data = jnp.stack([series[start : start + WIDTH] for start in starts])
     loss, gradients = jax.value_and_grad(loss_of)(params, data)
     return [weight - 0.01 * gradient for weight, gradient in zip(params, gradients, strict=True)], loss
 
@@ -27,6 +30,6 @@ def train_step(params, data):
 # [/shown]
 for step in range(STEPS):
     tpuprof.step(step)
-    params, loss = train_step(params, data)
+    params, loss = train_step(params, starts[step])
 
 print("result", float(loss))
