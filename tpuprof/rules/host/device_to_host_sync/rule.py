@@ -22,6 +22,10 @@ Each reading line with the time it blocks, and how many steps hold a read.
 
 ## How to fix
 
+[arrays] Where NumPy or Python computes with tensors that are copied to the host, write that in torch ops: they stay in
+the graph. An average of the weights can live on the device too. What must be on the host, copy after
+`torch_xla.sync()`, and rarely.
+
 [value] Keep values on the device and read them rarely: sum the losses on the device and read the sum every hundredth
 step. To log from inside a step, hand the read to `xm.add_step_closure(log, args=(loss,), run_async=True)`: a thread
 then reads after the graph cut. Where the program itself needs the value in each step, let one read serve many cases.
@@ -36,14 +40,14 @@ then reads after the graph cut. Where the program itself needs the value in each
 as `(limit / norm).clamp(max=1)`, which clips gradients without a branch. Where a value ends the Python loop, check the
 value of an earlier step, which is there already, or check it every fiftieth step.
 
-[arrays] Where NumPy computes with the values, in an autograd Function say, write that in torch ops: they stay in the
-graph. Copy tensors to the host after `torch_xla.sync()`, and rarely.
-
 [library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
 and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
 reads to log can log less often (`logging_steps`, `log_every_n_steps`).
 
 ## How to fix in TorchTPU
+
+[arrays] Where NumPy or Python computes with tensors that are copied to the host, write that in torch ops. An average of
+the weights can live on the device too. What must be on the host, copy rarely.
 
 [value] Keep values on the device: add the losses up with `total += loss.detach()` and read `total` every hundredth
 step. With deferred and fused ops each read also ends a fused program.
@@ -53,13 +57,14 @@ step. With deferred and fused ops each read also ends a fused program.
 [branch] Where a value decides what is computed, let the device decide: `torch.where(condition, a, b)`, or a factor such
 as `(limit / norm).clamp(max=1)`. Where a value ends the Python loop, check it every fiftieth step.
 
-[arrays] Where NumPy computes with the values, write that in torch ops.
-
 [library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
 and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
 reads to log can log less often.
 
 ## How to fix in JAX
+
+[arrays] Where NumPy computes with whole arrays, such as averages of the weights or metrics, write that with `jax.numpy`
+inside the jitted step, and read its result where it is logged; or copy and compute less often.
 
 [value] Keep values on the device: `float(loss)` and `np.asarray` make the host wait for it. Read the loss of the step
 before while this one runs, or read every hundredth step.
@@ -69,9 +74,6 @@ before while this one runs, or read every hundredth step.
 [branch] Where a value decides what is computed, let the device decide: `jnp.where(condition, a, b)` or `jax.lax.cond`
 inside the jitted step. Where a value ends the Python loop, check the value of an earlier step, which is there already,
 or check it every fiftieth step.
-
-[arrays] Where NumPy computes with whole arrays, such as averages of the weights or metrics, write that with `jax.numpy`
-inside the jitted step, and read its result where it is logged.
 
 [library] A library reads the value at this line. Where that is a check of its input, look for the option that turns it
 off; where it is a log, let it log less often.
@@ -108,6 +110,10 @@ are read one by one cost what calling 200 programs costs; without the reads 1 to
 
 Where the runtime itself waits for the device before the read does, either makes the turns: there is then no price.
 
+Where arrays are copied for what the host computes with them, the fix computes that on the device. A device that is this
+machine's CPU gains little by that: an average of the weights that moved into the jitted step saved nothing, where 31 %
+was said. The price then begins at nothing.
+
 Compiles do not count in what reads are compared with: where they take nearly all of the captured steps, reads that take
 much of what is left are still a finding. What a read waits for a compile is not the read's: the next graph cut would
 wait for it. Graphs that were compiled in captured steps have no source lines: what of them the step does again is
@@ -132,6 +138,7 @@ from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.pricing import REPLACEMENT_COSTS
 from tpuprof.rules.programs import JAX
 from tpuprof.rules.shared.named_reads import (
     at_place,
@@ -161,7 +168,7 @@ HAS_WORK = "values are read, but the device has work meanwhile"
 ARE_READY = "values are read when they are ready: that is the host's own work, and no wait"
 # Calls whose value decides what the program does next, and those that hand an array over, for NumPy or for a log.
 _BRANCHES = frozenset({"__bool__"})
-_ARRAYS = frozenset({"cpu", "numpy", "tolist", "device_get", "__array__"})
+_ARRAYS = frozenset({"cpu", "to", "numpy", "tolist", "device_get", "__array__"})
 
 
 @rule(
@@ -283,7 +290,9 @@ def _turns(signals: Signals) -> Outcome:
             confidence="low",
         )
     free = Change(unblock=True)
-    known, sure = _sure_gain(signals)
+    # What the host computes with copied arrays, a device that is this machine's CPU takes as long for.
+    moves = signals.device_type == "CPU" and "arrays" in _cases(signals)
+    known, sure = (False, 0.0) if moves else _sure_gain(signals)
     # The profiler adds to each read: how much of what those of ready values took is saved is not sure.
     ready = signals.ready_reads_ms / signals.step_ms
     if ready:
@@ -294,6 +303,8 @@ def _turns(signals: Signals) -> Outcome:
     price = counterfactual(
         GONE, free if sure and first else Change(), ceiling=share, sure=sure, judged_of=rest
     )
+    if moves:
+        price = replace(price, note=REPLACEMENT_COSTS)
     sure_of = "high" if certain else "medium"
     return failed(share, evidence, title=title, price=price, confidence=sure_of, at_stake=at_stake)
 
