@@ -43,7 +43,7 @@ _ANY_OP = re.compile(
     r"|/lib/python3\.\d+/(?!(?:site|dist)-packages/)"
 )
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/")
-_Place = TypeVar("_Place", str, tuple[str, str])
+_Place = TypeVar("_Place", str, Function)
 
 
 @record(frozen=True)
@@ -170,7 +170,7 @@ def function_of(
     if not found:
         return None
     best = max(found, key=lambda each: depth[each])
-    name, path = best
+    name, path, _ = best
     lines = held[best]
     places = [f"{path}:{line}" for line in sorted(lines, key=lambda line: -lines[line])]
     return Where(places[0], "", sum(lines.values()), name, tuple(places[1:]))
