@@ -118,10 +118,11 @@ from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.report.host_lines import (
     LINE_FROM_SHARE,
     Where,
+    beside,
+    hidden_at,
     holder_of,
     is_at,
-    lines_of,
-    running,
+    lines_told,
     verb_of,
     where_of,
 )
@@ -185,10 +186,10 @@ def check(signals: Signals) -> Outcome:
     total = sum(sampled.values())
     share = total / signals.step_ms
     evidence = [
-        Evidence(f"the host {verb_of(name)}{running(call)}", exposed, "ms per step", source=source)
+        _at_place(name, each)
         for name in sorted(sampled, key=lambda each: -sampled[each])
-        for source, call, exposed, _ in lines_of(stacks, name)[:SHOWN]
-        if exposed
+        for each in lines_told(stacks, name)[:SHOWN]
+        if each.ms
     ]
     holders = {holder for name in sampled if (holder := holder_of(stacks, name))}
     evidence += [Evidence(f"a thread that held Python's lock was at {each}") for each in sorted(holders)]
@@ -229,14 +230,12 @@ def _at_first(where: Where | None, name: str, evidence: list[Evidence]) -> list[
     """The evidence with the place that the title names before all others: the finding is shown with its first line."""
     if where is None or not evidence or evidence[0].source == where.source:
         return evidence
-    inside_of = f" in {where.function}" if where.function else ""
-    first = Evidence(
-        f"the host {verb_of(name)}{inside_of}{running(where.call)}",
-        where.ms,
-        "ms per step",
-        source=where.source,
-    )
-    return [first, *evidence]
+    return [_at_place(name, where), *evidence]
+
+
+def _at_place(name: str, where: Where) -> Evidence:
+    said = f"the host {verb_of(name)}{where.doing}"
+    return Evidence(said, where.ms, "ms per step", source=where.source)
 
 
 def _hidden(signals: Signals, sampled: dict[str, float]) -> float:
@@ -337,8 +336,7 @@ def _title(name: str, where: Where | None, sampled: dict[str, float], stacks: li
         return f"The host {verb_of(name)} for {format_ms(sampled[name])} per step while the device idles"
     place = f"{where.text}{inside(stacks, name, where)}"
     at_line = f"The host {verb_of(name)} at {place} for {format_ms(where.ms)} per step while the device idles"
-    lines = {where.source, *where.more}
-    hidden = sum(ms for source, _, _, ms in lines_of(stacks, name) if source in lines)
+    hidden = hidden_at(stacks, name, where)
     # Work behind the device's delays the next graph all the same, so that the price may be more than what is exposed.
     behind = f", and for {format_ms(hidden)} while it works" if hidden >= TOLD_FROM_SHARE * where.ms else ""
     return at_line + behind + _beside(name, where, sampled, stacks)
@@ -354,7 +352,7 @@ def _beside(name: str, at: Where, sampled: dict[str, float], stacks: list[HostSt
         return ""
     most = max(others, key=lambda each: others[each])
     elsewhere = [row for row in stacks if not is_at(row, at)]
-    next_one = where_of(elsewhere, most)
+    next_one = beside(stacks, most, at)
     place = f", most of it at {next_one.text}" if next_one and next_one.ms >= LINE_FROM_SHARE * rest else ""
     # A call that holds Python's lock to the end of the capture has no sample there.
     seen = sum(row.exposed_ms_per_step for row in elsewhere if row.part == most)
@@ -362,5 +360,5 @@ def _beside(name: str, at: Where, sampled: dict[str, float], stacks: list[HostSt
         return f"; of {format_ms(rest)} more the line is unknown"
     if most == name:
         return f"; other lines take {format_ms(rest)} more{place}"
-    beside = "" if others[most] >= (1 - TOLD_FROM_SHARE) * rest else " and such"
-    return f"; {format_ms(rest)} more go to {part.noun_of(most)}{beside}{place}"
+    and_such = "" if others[most] >= (1 - TOLD_FROM_SHARE) * rest else " and such"
+    return f"; {format_ms(rest)} more go to {part.noun_of(most)}{and_such}{place}"
