@@ -25,7 +25,8 @@ class StepTimes:
     which the host makes graphs that reads run by themselves. `ready` is the time of reads that wait for
     nothing. `at_once` is the longest wait of one step for work that steps before it handed over, where the trace has no
     device plane. `reads` is how many values are read per step (None: of a single step), and `at_most` how long the
-    device worked at most where the trace has no device plane (None: unknown).
+    device worked at most where the trace has no device plane (None: unknown). `cpu_wait` is the share of the time that
+    the program's threads could have run in which they waited for a CPU, and `on_cpu` says that the device is one, too.
     """
 
     wall: float
@@ -47,11 +48,23 @@ class StepTimes:
     at_once: float = 0.0
     reads: float | None = None
     at_most: float | None = None
+    cpu_wait: float = 0.0
+    on_cpu: bool = False
 
     @property
     def works(self) -> float:
         """How long the host works (ms): a read of a value that is ready waits for nothing, so it is work as well."""
         return self.host_work + self.ready
+
+    @property
+    def works_at_least(self) -> float:
+        """How long the host would work if all waits for a CPU were its own (ms)."""
+        return self.works * (1 - self.cpu_wait)
+
+    @property
+    def busy_at_least(self) -> float:
+        """How long the device would be busy if all waits for a CPU were its own (ms): only a CPU has such waits."""
+        return self.busy * (1 - self.cpu_wait) if self.on_cpu else self.busy
 
 
 @record(frozen=True)

@@ -230,7 +230,8 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
         yes="the host is not clearly the slower of the two",
         no=host,
     ):
-        return ""
+        alone = not waits or _also_on_free_cpus(load, "the host's work", load.works_at_least, load.busy, why)
+        return "" if alone else "undecided"
     slower = why.at_least(
         f"device busy, compared with {SLOWER_FROM:g} times the host's work",
         load.busy,
@@ -239,4 +240,20 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
         yes="the device is the slower of the two: mostly device-bound",
         no="both need about as long: undecided",
     )
-    return "device" if slower else "undecided"
+    alone = slower and _also_on_free_cpus(load, "device busy", load.busy_at_least, load.works, why)
+    return "device" if alone else "undecided"
+
+
+def _also_on_free_cpus(load: StepTimes, what: str, at_least: float, other: float, why: Decisions) -> bool:
+    """Whether the slower of the two is so without its waits for a CPU: nothing tells whose waits they are.
+
+    Of one program that another one ran beside, one capture found the device slower, and one the host.
+    """
+    return not load.cpu_wait or why.at_least(
+        f"{what} without waits for a CPU, compared with {SLOWER_FROM:g} times what the other of the two takes",
+        at_least,
+        SLOWER_FROM * other,
+        MS,
+        yes="it is slower on a free machine as well",
+        no="other work on the CPUs may make it the slower of the two: undecided",
+    )

@@ -37,10 +37,13 @@ def step_sections(hosts: list[HostRun], times: StepTimes, hidden: float) -> dict
     }
 
 
-def mean_step(hosts: list[HostRun], native_seconds: float | None = None) -> tuple[StepTimes, float]:
+def mean_step(
+    hosts: list[HostRun], native_seconds: float | None = None, cpu_wait: float = 0.0
+) -> tuple[StepTimes, float]:
     """The mean step of all hosts, and the tracing hidden in it (ms).
 
     `native_seconds` is how long a device that the trace does not show worked at most in all steps, None where unknown.
+    `cpu_wait` is the share of the time that threads could have run in which they waited for a CPU.
     """
     count = sum(len(host.steps) for host in hosts)
     if not count:
@@ -71,6 +74,8 @@ def mean_step(hosts: list[HostRun], native_seconds: float | None = None) -> tupl
         feeding=mean(host.breakdown.feeding for host in hosts),
         reads=sum(each.occurrences for each in reads) / count,
         at_most=native_seconds * MS_PER_S / count if native_seconds is not None and len(hosts) == 1 else None,
+        cpu_wait=cpu_wait,
+        on_cpu=any(device.type == "CPU" for host in hosts for device in host.devices),
         for_reads=mean(host.breakdown.for_reads for host in hosts),
         ready=mean(host.breakdown.ready for host in hosts),
         at_once=max(
