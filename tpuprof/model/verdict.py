@@ -250,9 +250,9 @@ def _also_on_free_cpus(load: StepTimes, what: str, at_least: float, other: float
     Of one program that another one ran beside, one capture found the device slower, and one the host.
     """
     return not load.cpu_wait or why.at_least(
-        f"{what} without waits for a CPU, compared with {SLOWER_FROM:g} times what the other of the two takes",
+        f"{what} without waits for a CPU, compared with what the other of the two takes",
         at_least,
-        SLOWER_FROM * other,
+        other,
         MS,
         yes="it is slower on a free machine as well",
         no="other work on the CPUs may make it the slower of the two: undecided",

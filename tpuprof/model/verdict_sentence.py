@@ -296,13 +296,13 @@ def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:
 
 
 def _turns_of_runtime(bound: Bound, load: StepTimes) -> str:
-    """What else makes host and device take turns beside a read: the runtime's own waits, where those take longer."""
+    """What else makes host and device take turns beside a read, where without it much of the tracing stays exposed."""
     idle = load.parts.get(parts.TRACING, 0.0)
-    if (
-        bound.word != "sync"
-        or not bound.by_turns
-        or load.waited < max(bound.ms, NAMED_FROM_SHARE * load.wall)
-    ):
+    named = NAMED_FROM_SHARE * load.wall
+    longer = load.waited >= max(bound.ms, named) and idle >= bound.ms + named
+    if bound.word != "sync" or not bound.by_turns or not longer:
         return ""
-    traces = f", and the device idles {format_ms(idle)} while the host traces" if idle >= bound.ms else ""
-    return f" The host waits longer for the device inside the runtime, {format_ms(load.waited)}{traces}."
+    return (
+        f" The host waits longer for the device inside the runtime, {format_ms(load.waited)}, and the device idles "
+        f"{format_ms(idle)} while the host traces."
+    )
