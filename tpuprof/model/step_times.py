@@ -26,7 +26,8 @@ class StepTimes:
     nothing. `at_once` is the longest wait of one step for work that steps before it handed over, where the trace has no
     device plane. `reads` is how many values are read per step (None: of a single step), and `at_most` how long the
     device worked at most where the trace has no device plane (None: unknown). `cpu_wait` is the share of the time that
-    the program's threads could have run in which they waited for a CPU, and `on_cpu` says that the device is one, too.
+    the program's threads could have run in which they waited for a CPU; `host_wait` is that of the training thread, and
+    `device_wait` of the device's threads, where it is a CPU.
     """
 
     wall: float
@@ -49,7 +50,8 @@ class StepTimes:
     reads: float | None = None
     at_most: float | None = None
     cpu_wait: float = 0.0
-    on_cpu: bool = False
+    host_wait: float = 0.0
+    device_wait: float = 0.0
 
     @property
     def works(self) -> float:
@@ -57,14 +59,14 @@ class StepTimes:
         return self.host_work + self.ready
 
     @property
-    def works_at_least(self) -> float:
-        """How long the host would work if all waits for a CPU were its own (ms)."""
-        return self.works * (1 - self.cpu_wait)
+    def works_alone(self) -> float:
+        """How long the host works without its waits for a CPU (ms)."""
+        return self.works * (1 - self.host_wait)
 
     @property
-    def busy_at_least(self) -> float:
-        """How long the device would be busy if all waits for a CPU were its own (ms): only a CPU has such waits."""
-        return self.busy * (1 - self.cpu_wait) if self.on_cpu else self.busy
+    def busy_alone(self) -> float:
+        """How long the device is busy without its waits for a CPU (ms)."""
+        return self.busy * (1 - self.device_wait)
 
 
 @record(frozen=True)

@@ -230,7 +230,9 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
         yes="the host is not clearly the slower of the two",
         no=host,
     ):
-        alone = not waits or _also_on_free_cpus(load, "the host's work", load.works_at_least, load.busy, why)
+        alone = not waits or _also_on_free_cpus(
+            load, "the host's work", load.works_alone, load.busy_alone, why
+        )
         return "" if alone else "undecided"
     slower = why.at_least(
         f"device busy, compared with {SLOWER_FROM:g} times the host's work",
@@ -240,18 +242,18 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
         yes="the device is the slower of the two: mostly device-bound",
         no="both need about as long: undecided",
     )
-    alone = slower and _also_on_free_cpus(load, "device busy", load.busy_at_least, load.works, why)
+    alone = slower and _also_on_free_cpus(load, "device busy", load.busy_alone, load.works_alone, why)
     return "device" if alone else "undecided"
 
 
-def _also_on_free_cpus(load: StepTimes, what: str, at_least: float, other: float, why: Decisions) -> bool:
-    """Whether the slower of the two is so without its waits for a CPU: nothing tells whose waits they are.
+def _also_on_free_cpus(load: StepTimes, what: str, takes: float, other: float, why: Decisions) -> bool:
+    """Whether the slower of the two is so without waits for a CPU as well.
 
     Of one program that another one ran beside, one capture found the device slower, and one the host.
     """
     return not load.cpu_wait or why.at_least(
-        f"{what} without waits for a CPU, compared with what the other of the two takes",
-        at_least,
+        f"{what}, compared with the other of the two, both without what they wait for a CPU",
+        takes,
         other,
         MS,
         yes="it is slower on a free machine as well",
