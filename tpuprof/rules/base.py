@@ -50,7 +50,8 @@ class Price:
     cause behind device work (share of step time): where the device idles later for other work of the host, that begins
     earlier without it, so a replay may save as much more than the finding's share. `of_step` is how long a step takes
     to which the price belongs, over a captured one (ratio): less than 1 where what is priced is rarer outside of the
-    capture. `note` says what the price leaves out.
+    capture. `note` says what the price leaves out. `decides` says that there is no finding without a price: only the
+    replay tells whether the time costs anything.
     """
 
     least: Change | None = None
@@ -62,6 +63,7 @@ class Price:
     hidden: float = 0.0
     of_step: float = 1.0
     note: str = ""
+    decides: bool = False
 
 
 @record(frozen=True)

@@ -20,8 +20,9 @@ training loop does not call that function: it runs when the program gets there.
 
 The lines of the program, with what they call and how long the device idles meanwhile, by samples of the thread's
 Python stack. Where the same work goes on beside the device's for long, or other such work takes long, the title says
-how long: the price takes out all of it. Samples come with the ops traced and the CPU time used since the sample
-before, so that tracing is not counted.
+how long: the price takes out all of it. Work that is mostly beside the device's is a finding only where a replay
+without it is shorter. Samples come with the ops traced and the CPU time used since the sample before, so that tracing
+is not counted.
 
 ## How to fix
 
@@ -130,6 +131,7 @@ from tpuprof.report.library_lines import inside
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.shared.half_hidden import half_hidden
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, SAMPLED_FROM_MS
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
@@ -194,7 +196,7 @@ def check(signals: Signals) -> Outcome:
     holders = {holder for name in sampled if (holder := holder_of(stacks, name))}
     evidence += [Evidence(f"a thread that held Python's lock was at {each}") for each in sorted(holders)]
     if share < FAILS_FROM_SHARE:
-        return passed(evidence)
+        return _half_hidden(signals, sampled, evidence) or passed(evidence)
     if total * len(signals.steps) < SAMPLED_FROM_MS:
         raise Unavailable(TOO_FEW)
     largest = max(sampled, key=lambda each: sampled[each])
@@ -243,6 +245,32 @@ def _hidden(signals: Signals, sampled: dict[str, float]) -> float:
     hidden = sum(row.hidden_ms_per_step for row in signals.host_stacks if row.part in sampled)
     idle = signals.step_ms - sum(signals.steps.mean_parts().get(name, 0.0) for name in part.DEVICE_PARTS)
     return max(min(hidden, idle - sum(sampled.values())), 0.0)
+
+
+def _half_hidden(signals: Signals, sampled: dict[str, float], evidence: list[Evidence]) -> Outcome | None:
+    """The finding on work that is partly behind the device's, where the replay says that it costs time all the same."""
+    found = half_hidden(signals, sampled, _hidden(signals, sampled))
+    if found is None:
+        return None
+    where, stacks = found.where, signals.host_stacks
+    does = f"The host {verb_of(found.part)} at {where.text}{inside(stacks, found.part, where)}"
+    first = Evidence(
+        f"the host {verb_of(found.part)}{where.doing}, also while the device works",
+        where.ms,
+        "ms per step",
+        source=where.source,
+    )
+    return failed(
+        found.share,
+        [first, *(each for each in evidence if each.source != where.source)],
+        title=f"{does} for {format_ms(where.ms)} per step, and the device idles for {format_ms(found.exposed)} of that",
+        price=replace(
+            counterfactual(Change(host={found.part: found.left}), Change(host=dict.fromkeys(sampled, 0.0))),
+            decides=True,
+        ),
+        confidence="medium",
+        cases=_cases(sampled, stacks, jax="jax" in signals.framework),
+    )
 
 
 def _left(total: float, where: Where | None, stacks: list[HostStackRow], name: str) -> float:
