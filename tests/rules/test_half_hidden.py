@@ -43,6 +43,21 @@ def test_work_that_is_half_behind_the_device_is_a_finding():
     assert [(each.source, each.value) for each in found.evidence] == [("train.py:9", pytest.approx(20.0))]
 
 
+def test_other_such_work_that_the_price_takes_out_is_said():
+    rows = [
+        replace(asleep(4.0, part=PART), hidden_ms_per_step=8.0, user_call="simulate(state)"),
+        replace(
+            asleep(3.0, part=PART), hidden_ms_per_step=5.0, source="train.py:5", frames=["pick (train.py:5)"]
+        ),
+    ]
+    signals = given(steps=steps(compute=60.0, **{PART: 7.0}), host_stacks=rows)
+    (found,) = run_rules(signals, [find_rule("host-blocked")], lambda: Simulator(12.0))
+    assert found.title.endswith(
+        " for 12.0 ms per step, and the device idles for 4.00 ms of that; other lines take 8.00 ms more, most of it at "
+        "train.py:5 (time.sleep(x))"
+    )
+
+
 @pytest.mark.parametrize(("gain", "status"), [(PRICED_FROM_SHARE * 100 + 1, "failed"), (4.0, "passed")])
 def test_the_replay_decides_whether_it_costs_time(gain, status):
     """Where the thread then waits for the device, for as long as the work took, its hidden part costs nothing."""

@@ -17,7 +17,8 @@ class HalfHidden:
     """A kind of host time (`part`), where it is, and how much of that the device idles for (ms per step).
 
     `where.ms` is all its time at that place. `share` is that of all such work in the step, as far as the device idles
-    for anything; `left` how much of the kind is elsewhere (ratio).
+    for anything; `left` how much of the kind is elsewhere (ratio). `times` (by part) and `stacks` have all such work as
+    if the device idled for it.
     """
 
     share: float
@@ -25,6 +26,8 @@ class HalfHidden:
     where: Where
     exposed: float
     left: float
+    times: dict[str, float]
+    stacks: list[HostStackRow]
 
 
 def half_hidden(signals: Signals, sampled: Mapping[str, float], hidden: float) -> HalfHidden | None:
@@ -55,6 +58,8 @@ def half_hidden(signals: Signals, sampled: Mapping[str, float], hidden: float) -
         where,
         exposed=sum(row.exposed_ms_per_step for row in here),
         left=1 - min(where.ms / times[part], 1.0),
+        times=times,
+        stacks=stacks,
     )
 
 

@@ -263,7 +263,8 @@ def _half_hidden(signals: Signals, sampled: dict[str, float], evidence: list[Evi
     return failed(
         found.share,
         [first, *(each for each in evidence if each.source != where.source)],
-        title=f"{does} for {format_ms(where.ms)} per step, and the device idles for {format_ms(found.exposed)} of that",
+        title=f"{does} for {format_ms(where.ms)} per step, and the device idles for {format_ms(found.exposed)} of that"
+        + _beside(found.part, where, found.times, found.stacks),
         price=replace(
             counterfactual(Change(host={found.part: found.left}), Change(host=dict.fromkeys(sampled, 0.0))),
             decides=True,
