@@ -42,6 +42,8 @@ COMPILED, CACHE_MISS = "tpuprof.compiled", "tpuprof.cache_miss"
 SET_LAST = " = …"
 # There, what Python calls code that has no name of its own.
 NAMELESS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>")
+# Those of them that other functions than the one they stand in may call.
+CALLED_BY_ANYONE = ("<genexpr>", "<lambda>")
 # How the expression begins of a line that runs a text by `exec` or `eval`: with the line in that text.
 _EXECUTED = re.compile(r"line \d+ of ")
 # How the file of a notebook's cell begins, where IPython gives it none of its own (`<ipython-input-3-0a1b2c>`).

@@ -72,7 +72,7 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     # Fixes are priced by a replay of the steps: what it needs is read beside all else, whether or not one is asked for.
     simulator = begin(lambda: simulator_of(run.hosts))
     ops = op_totals([(host.name, host.devices, host.steps) for host in run.hosts])
-    times, hidden = mean_step(run.hosts, native_seconds(run.info))
+    times, hidden = mean_step(run.hosts, native_seconds(run.info), run.info if len(run.hosts) == 1 else None)
     decisions = Decisions()
     bound = bound_of(times, decisions)
     usual = usual_step(run.hosts, bound, times, decisions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tpuprof.model.host.samples import HostSamples
 from tpuprof.units import format_share
 
 # Share of waiting from which what the host does is doubtful: at one half it takes twice the time that it would alone.
@@ -23,6 +24,24 @@ def cpu_wait(info: dict[str, Any]) -> float | None:
     capture = info.get("capture")
     found = capture.get("cpu_wait_share") if isinstance(capture, dict) else None
     return min(max(float(found), 0.0), 1.0) if isinstance(found, int | float) else None
+
+
+def waits_of_each(info: dict[str, Any], samples: HostSamples | None) -> tuple[float, float]:
+    """Shares of the time that they could run in which the training thread, and the others, waited for a CPU.
+
+    Samples know those of the training thread; where there are none, each has the share of all threads.
+    """
+    share, capture = cpu_wait(info), info.get("capture")
+    if not share:
+        return 0.0, 0.0
+    used = capture.get("cpus_used") if isinstance(capture, dict) else None
+    if samples is None or not samples.ran or not isinstance(used, int | float) or share >= 1:
+        return share, share
+    ran = used * samples.covered
+    others_ran = max(ran - samples.ran, 0.0)
+    others_waited = max(ran * share / (1 - share) - samples.waited, 0.0)
+    own = samples.waited / (samples.ran + samples.waited)
+    return own, others_waited / (others_ran + others_waited) if others_ran else share
 
 
 def cpu_use(info: dict[str, Any]) -> float | None:

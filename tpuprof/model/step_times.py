@@ -25,7 +25,9 @@ class StepTimes:
     which the host makes graphs that reads run by themselves. `ready` is the time of reads that wait for
     nothing. `at_once` is the longest wait of one step for work that steps before it handed over, where the trace has no
     device plane. `reads` is how many values are read per step (None: of a single step), and `at_most` how long the
-    device worked at most where the trace has no device plane (None: unknown).
+    device worked at most where the trace has no device plane (None: unknown). `cpu_wait` is the share of the time that
+    the program's threads could have run in which they waited for a CPU; `host_wait` is that of the training thread, and
+    `device_wait` of the device's threads, where it is a CPU.
     """
 
     wall: float
@@ -47,11 +49,24 @@ class StepTimes:
     at_once: float = 0.0
     reads: float | None = None
     at_most: float | None = None
+    cpu_wait: float = 0.0
+    host_wait: float = 0.0
+    device_wait: float = 0.0
 
     @property
     def works(self) -> float:
         """How long the host works (ms): a read of a value that is ready waits for nothing, so it is work as well."""
         return self.host_work + self.ready
+
+    @property
+    def works_alone(self) -> float:
+        """How long the host works without its waits for a CPU (ms)."""
+        return self.works * (1 - self.host_wait)
+
+    @property
+    def busy_alone(self) -> float:
+        """How long the device is busy without its waits for a CPU (ms)."""
+        return self.busy * (1 - self.device_wait)
 
 
 @record(frozen=True)

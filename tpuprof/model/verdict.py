@@ -230,7 +230,10 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
         yes="the host is not clearly the slower of the two",
         no=host,
     ):
-        return ""
+        alone = not waits or _also_on_free_cpus(
+            load, "the host's work", load.works_alone, load.busy_alone, why
+        )
+        return "" if alone else "undecided"
     slower = why.at_least(
         f"device busy, compared with {SLOWER_FROM:g} times the host's work",
         load.busy,
@@ -239,4 +242,20 @@ def _by_work(load: StepTimes, why: Decisions) -> str:
         yes="the device is the slower of the two: mostly device-bound",
         no="both need about as long: undecided",
     )
-    return "device" if slower else "undecided"
+    alone = slower and _also_on_free_cpus(load, "device busy", load.busy_alone, load.works_alone, why)
+    return "device" if alone else "undecided"
+
+
+def _also_on_free_cpus(load: StepTimes, what: str, takes: float, other: float, why: Decisions) -> bool:
+    """Whether the slower of the two is so without waits for a CPU as well.
+
+    Of one program that another one ran beside, one capture found the device slower, and one the host.
+    """
+    return not load.cpu_wait or why.at_least(
+        f"{what}, compared with the other of the two, both without what they wait for a CPU",
+        takes,
+        other,
+        MS,
+        yes="it is slower on a free machine as well",
+        no="other work on the CPUs may make it the slower of the two: undecided",
+    )

@@ -6,7 +6,7 @@ from tpuprof import parts
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.step_times import Bound, StepTimes
-from tpuprof.model.verdict import is_device_bound, near
+from tpuprof.model.verdict import SLOWER_FROM, is_device_bound, near
 from tpuprof.model.verdict_reads import TURNS_EXPLAIN
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE, groups_of
 from tpuprof.units import format_ms, format_share
@@ -59,6 +59,11 @@ EITHER_HOLDS_IT = (
     "Undecided: {does}. The device may work all along and hold training up; or it idles while the host works, and "
     "{else_} up. The trace has no device plane that tells which. If steps take as long without these reads, it is the "
     "device, or what hands programs to it."
+)
+# What is said of turns where other work had the CPUs for so long that it may be why one of the two takes longer.
+CPUS_DECIDE = (
+    "which of them is slower is unknown: the program's threads waited for a CPU for {share} of the time that they "
+    "could have run"
 )
 # What is said beside a busy device: only of steps that were measured.
 KEEPS_UP = "; the host keeps up"
@@ -138,7 +143,7 @@ def sentence(
         per = "" if over == CAPTURE else " per step"
         text += f" Another {format_ms(tracing_hidden)} of tracing{per} is hidden behind device work."
     text += _without_ops(load) if bound.word in _OF_DEVICE else ""
-    return text + _as_large(bound, load) + _idle_in_all(bound, load)
+    return text + _turns_of_runtime(bound, load) + _as_large(bound, load) + _idle_in_all(bound, load)
 
 
 def _own_sentence(bound: Bound) -> str:
@@ -281,8 +286,23 @@ def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:
             f"Mostly device-bound: the device is busy for {busy} of {over} ({works} of {wall}). {waits}, and prepares "
             f"the next graph afterwards, while the device idles ({turns})."
         )
+    about = load.works / SLOWER_FROM <= load.busy < SLOWER_FROM * load.works
+    which = "need about as long" if about else CPUS_DECIDE.format(share=format_share(load.cpu_wait))
     return (
-        f"Undecided: host and device wait for each other, and need about as long. The device is busy for "
+        f"Undecided: host and device wait for each other, and {which}. The device is busy for "
         f"{works} of {over} ({wall}); the host works for {format_ms(load.works)}, most of it "
         f"tracing, and the device idles meanwhile for {turns}. {waits}."
+    )
+
+
+def _turns_of_runtime(bound: Bound, load: StepTimes) -> str:
+    """What else makes host and device take turns beside a read, where without it much of the tracing stays exposed."""
+    idle = load.parts.get(parts.TRACING, 0.0)
+    named = NAMED_FROM_SHARE * load.wall
+    longer = load.waited >= max(bound.ms, named) and idle >= bound.ms + named
+    if bound.word != "sync" or not bound.by_turns or not longer:
+        return ""
+    return (
+        f" The host waits longer for the device inside the runtime, {format_ms(load.waited)}, and the device idles "
+        f"{format_ms(idle)} while the host traces."
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tpuprof.parts import DISPATCH, HOST_PREFIX, Replay, part_of, title_of
 from tpuprof.render.pod_facts import line_facts, pod_lines
-from tpuprof.report.host_lines import at_line, lines_of
+from tpuprof.report.host_lines import Where, at_line, lines_told
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow, SliceMessageRow
@@ -76,24 +76,28 @@ def _tracing(report: Report) -> list[str]:
 
 
 def _host(report: Report) -> list[str]:
-    """The lines of the program outside tracing that the device waits for most, each with all that it calls."""
+    """The lines of the program outside tracing that the device waits for most, each with what it calls in libraries."""
     if report.pod is not None and report.pod.lines:
         return line_facts(report.pod)
     parts = {row.part for row in report.host_stacks if row.part.startswith(HOST_PREFIX)}
     by_chance = _seen_by_chance(report)
     rows = [
-        (name, *line)
+        (name, each)
         for name in sorted(parts)
-        for line in lines_of(report.host_stacks, name)
-        if (name, line[0]) not in by_chance
+        for each in lines_told(report.host_stacks, name)
+        if each.calls or (name, each.source) not in by_chance
     ]
     enough = LINE_FROM_STEP_SHARE * sum(each.ms_per_step for each in report.breakdown.values())
-    rows = sorted((row for row in rows if row[3] and row[3] >= enough), key=lambda row: -row[3])
+    rows = sorted((row for row in rows if row[1].ms and row[1].ms >= enough), key=lambda row: -row[1].ms)
     calling = {row.source for row in report.host_stacks if row.part == DISPATCH}
     return [
-        f"{_title(name, source, calling)}: {at_line(call, source)}, {format_ms(exposed)} per step"
-        for name, source, call, exposed, _ in rows[:SHOWN]
+        f"{_title(name, each.source, calling)}: {_line(each)}, {format_ms(each.ms)} per step"
+        for name, each in rows[:SHOWN]
     ]
+
+
+def _line(where: Where) -> str:
+    return where.text if where.calls else at_line(where.call, where.source)
 
 
 def _title(part: str, source: str, calling: set[str]) -> str:

@@ -32,6 +32,8 @@ FUNCTION_FROM_SHARE = 0.75
 LOOP_FROM_SHARE = 0.5
 # Share of a line's time that one expression must hold to be shown with it: else the time would be taken for that one's.
 CALL_FROM_SHARE = 0.75
+# What is said of a line whose time holds the user's functions that it calls.
+WITH_CALLS = "with what it calls"
 # Lines named of a function (lines).
 LINES_SHOWN = 3
 _TRAINS = (TRACING, DISPATCH, COMPILE)
@@ -43,16 +45,17 @@ _ANY_OP = re.compile(
     r"|/lib/python3\.\d+/(?!(?:site|dist)-packages/)"
 )
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/")
-_Place = TypeVar("_Place", str, tuple[str, str])
+_Place = TypeVar("_Place", str, Function)
 
 
 @record(frozen=True)
 class Where:
     """Where a part of the step is spent: `ms` of it per step are exposed at `source` (`file:line`), in `call`.
 
-    Where no line stands for the part, `function` is the user's function that holds it, `more` its other lines, and `ms`
-    the time in all of them; `source` is then the line with most. Of a line that calls the code, `ms` holds what it
-    calls.
+    The time at a line is that of stacks whose innermost frame of the user's code it is: what it calls in libraries is
+    in it, and the user's functions have lines of their own. Where no line stands for the part, `function` is the user's
+    function that holds it, `more` its other lines, and `source` the line with most; or `source` is the line that calls
+    the code. Then `calls` is true, and `ms` holds the user's functions that are called there as well.
     """
 
     source: str
@@ -60,14 +63,23 @@ class Where:
     ms: float
     function: str = ""
     more: tuple[str, ...] = ()
+    calls: bool = False
 
     @property
     def text(self) -> str:
-        """`train.py:7 (time.sleep(1))`, or the lines of a function: `jitter: train.py:7, 9, 12 and 2 more lines`."""
+        """`train.py:7 (time.sleep(1))`, or a function's lines: `train.py:7, 9, 12 and 2 more lines (in jitter)`."""
         if not self.function:
-            return self.source + (f" ({self.call})" if self.call else "")
+            said = [each for each in (self.call, WITH_CALLS if self.calls else "") if each]
+            return self.source + (f" ({', '.join(said)})" if said else "")
         shown = [self.source, *(line.rpartition(":")[2] for line in self.more)]
         return f"{listed(shown, LINES_SHOWN, 'more line')} (in {self.function})"
+
+    @property
+    def doing(self) -> str:
+        """What is done there, as the end of a sentence whose line is known elsewhere: `: time.sleep(1)`."""
+        if self.function:
+            return f" in {self.function}"
+        return running(self.call) + (f", {WITH_CALLS}" if self.calls else "")
 
 
 def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
@@ -90,11 +102,39 @@ def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
 
 
 def is_at(row: HostStackRow, where: Where) -> bool:
-    """Whether a stack is at a place: at one of its lines, or in what they call."""
+    """Whether the time of a stack is in that of a place."""
     lines = {where.source, *where.more}
-    return _place_of(row) in lines or any(
-        frame.rpartition(" (")[2].rstrip(")") in lines for frame in row.frames
+    return _place_of(row) in lines or (
+        where.calls and any(frame.rpartition(" (")[2].rstrip(")") in lines for frame in row.frames)
     )
+
+
+def hidden_at(stacks: list[HostStackRow], part: str, where: Where) -> float:
+    """What a place takes of a part while the device works (ms per step)."""
+    return sum(row.hidden_ms_per_step for row in stacks if row.part == part and is_at(row, where))
+
+
+def beside(stacks: list[HostStackRow], part: str, first: Where) -> Where | None:
+    """Where a part is spent elsewhere than at a place; None where no line of its own is known.
+
+    A function that both call has time in both: the line that calls it elsewhere is then named.
+    """
+    rest = [row for row in stacks if not is_at(row, first)]
+    found = where_of(rest, part)
+    here = [row for row in stacks if is_at(row, first)]
+    if found is None or not any(row.part == part and is_at(row, found) for row in here):
+        return found
+    enough = LINE_FROM_SHARE * top_line(rest, part)[1]
+    taken = {place for row in here for place in places_of_users(row.frames)}
+    return caller_of(rest, part, enough, taken | places_that_train(stacks, places_of_users, LOOP_FROM_SHARE))
+
+
+def lines_told(stacks: list[HostStackRow], part: str) -> list[Where]:
+    """The lines of a part, most exposed first, each once: one that stands for it with what it calls has that time."""
+    where, lines = where_of(stacks, part), by_line(stacks, part)
+    if where is None or not where.calls or where.more:
+        return lines
+    return [where, *(each for each in lines if each.source != where.source)]
 
 
 def at_line(call: str, source: str) -> str:
@@ -170,10 +210,10 @@ def function_of(
     if not found:
         return None
     best = max(found, key=lambda each: depth[each])
-    name, path = best
+    name, path, _ = best
     lines = held[best]
     places = [f"{path}:{line}" for line in sorted(lines, key=lambda line: -lines[line])]
-    return Where(places[0], "", sum(lines.values()), name, tuple(places[1:]))
+    return Where(places[0], "", sum(lines.values()), name, tuple(places[1:]), calls=True)
 
 
 def caller_of(stacks: list[HostStackRow], part: str, enough: float, trains: set[str]) -> Where | None:
@@ -193,7 +233,7 @@ def caller_of(stacks: list[HostStackRow], part: str, enough: float, trains: set[
         return None
     best = max(found, key=lambda place: depth[place])
     call = next((call for source, call, *_ in lines_of(stacks, part) if source == best), "")
-    return Where(best, call, held[best])
+    return Where(best, call, held[best], calls=True)
 
 
 def places_that_train(

@@ -35,6 +35,7 @@ def _innermost(row: HostStackRow) -> str:
     functions = library_functions(row.frames)
     if not functions:
         return ""
-    name, path = max(functions, key=lambda each: functions[each][0])
-    source = f"{path}:{functions[name, path][1]}"
+    most = max(functions, key=lambda each: functions[each][0])
+    name, path, _ = most
+    source = f"{path}:{functions[most][1]}"
     return "" if source == row.source else f"{in_package(source)} (in {name})"

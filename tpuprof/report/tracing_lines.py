@@ -127,4 +127,5 @@ def _seen_often(
 ) -> bool:
     """Whether samples enough lie in a function for its share of these rows to be no accident."""
     function = (found.function, found.source.rpartition(":")[0])
-    return sum(row.samples for row in rows if function in functions(row.frames)) >= FORWARD_FROM_SAMPLES
+    seen = (row.samples for row in rows if any(each[:2] == function for each in functions(row.frames)))
+    return sum(seen) >= FORWARD_FROM_SAMPLES

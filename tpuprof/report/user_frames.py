@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tpuprof.own_events import CELL, NAMELESS
+from tpuprof.own_events import CALLED_BY_ANYONE, CELL, NAMELESS
 
-# A function: its name and its file.
-Function = tuple[str, str]
+# A function: its name, its file, and of code without a name what tells it from other such code of that file.
+Function = tuple[str, str, str]
 _FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
 # Code without a file, but for the cells of a notebook.
 _GENERATED = f"^(?!{CELL})<"
@@ -25,24 +25,44 @@ def user_functions(
 ) -> dict[Function, tuple[int, str]]:
     """The user's functions of a stack, each with how deep it is among them and its innermost line.
 
-    A comprehension, a generator or a lambda is part of the function that it stands in. A function that is entered again
-    is as deep as its last entry: what a decorator wraps is inside it there, too.
+    A comprehension is part of the function that it stands in, as is a lambda or a generator at the line that function
+    is at. Other ones are functions of their own: who calls them may be anyone. A function that is entered again is as
+    deep as its last entry: what a decorator wraps is inside it there, too.
     """
     found: dict[Function, tuple[int, str]] = {}
     inside: Function | None = None
     entered = 0
-    for frame in frames:
-        match = _FRAME.match(frame)
-        if not match or left_out.search(match.group(2)):
-            continue
-        name, path, line = match.groups()
-        if inside is None or not (name in NAMELESS and path == inside[1]):
-            inside = (name, path)
-            found[inside] = (entered, line)
+    for name, path, line in _frames(frames, left_out):
+        within = _stands_in(name, path, line, inside, found)
+        if within is None or within != inside:
             entered += 1
-        else:
-            found[inside] = (found[inside][0], line)
+        inside = within or (name, path, line if name in NAMELESS else "")
+        found[inside] = (entered - 1, line)
     return found
+
+
+def _stands_in(
+    name: str, path: str, line: str, inside: Function | None, found: dict[Function, tuple[int, str]]
+) -> Function | None:
+    """The function of a stack that code without a name stands in, as far as its lines tell; None where unknown."""
+    if name not in NAMELESS or inside is None:
+        return None
+    if name not in CALLED_BY_ANYONE:
+        return inside if path == inside[1] else None
+    return next(
+        (each for each, (_, at) in reversed(found.items()) if each[1] == path and at == line),
+        None,
+    )
+
+
+def _frames(frames: Iterable[str], left_out: re.Pattern[str]) -> list[tuple[str, str, str]]:
+    """Name, file and line of a stack's frames but for those that are left out."""
+    found = (_FRAME.match(frame) for frame in frames)
+    return [
+        (match.group(1), match.group(2), match.group(3))
+        for match in found
+        if match and not left_out.search(match.group(2))
+    ]
 
 
 def library_functions(frames: Iterable[str]) -> dict[Function, tuple[int, str]]:
@@ -51,8 +71,8 @@ def library_functions(frames: Iterable[str]) -> dict[Function, tuple[int, str]]:
 
 
 def places_of_users(frames: Iterable[str]) -> dict[str, int]:
-    """The innermost line (`file:line`) of each of the user's functions of a stack, with how deep that is among them."""
-    return {f"{path}:{line}": depth for (_, path), (depth, line) in user_functions(frames).items()}
+    """The lines (`file:line`) of the user's frames of a stack, with how deep each is among them."""
+    return {f"{path}:{line}": depth for depth, (_, path, line) in enumerate(_frames(frames, _NOT_USERS))}
 
 
 def in_package(source: str) -> str:

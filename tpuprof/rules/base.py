@@ -54,6 +54,7 @@ class Price:
     rest, which do not make other time a little thing. `frees_cpus`: what goes is work of the host and programs of its
     own beside the device's work, so that a device that is this machine's CPU may become faster. `note` says what the
     price leaves out.
+    `decides` says that there is no finding without a price: only the replay tells whether the time costs anything.
     """
 
     least: Change | None = None
@@ -67,6 +68,7 @@ class Price:
     judged_of: float = 1.0
     frees_cpus: bool = False
     note: str = ""
+    decides: bool = False
 
 
 @record(frozen=True)

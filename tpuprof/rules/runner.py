@@ -256,6 +256,8 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
     if outcome.status == FAILED:
         savings, unpriced = _priced(outcome, pricing)
         reason = reason or unpriced
+        if savings is None and outcome.price is not None and outcome.price.decides:
+            outcome = Outcome(PASSED, evidence=outcome.evidence)
         if unpriced and outcome.price is not None and outcome.confidence == "high":
             # Nothing confirms the time at stake: the replay that would does not fit this run.
             outcome = replace(outcome, confidence="medium")

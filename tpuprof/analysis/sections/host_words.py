@@ -28,6 +28,8 @@ from tpuprof.report.host_lines import (
     LINE_FROM_SHARE,
     SEEN_FROM_SHARE,
     Where,
+    beside,
+    hidden_at,
     holder_of,
     is_at,
     lines_of,
@@ -170,29 +172,29 @@ def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
 def _more_of(part: str, first: Where, load: StepTimes, stacks: list[HostStackRow]) -> str:
     """What the host does at the first line while the device works, and at another line for nearly as long."""
     enough = max(BESIDE_FROM_SHARE * first.ms, NAMED_FROM_SHARE * load.wall)
-    here = [row for row in stacks if is_at(row, first)]
-    hidden = sum(row.hidden_ms_per_step for row in here if row.part == part)
+    hidden = hidden_at(stacks, part, first)
     text = f", and {format_ms(hidden)} more while the device works" if hidden >= enough else ""
-    return text + _elsewhere(part, enough, load, [row for row in stacks if not is_at(row, first)])
+    return text + _elsewhere(part, first, enough, load, stacks)
 
 
-def _elsewhere(part: str, enough: float, load: StepTimes, rest: list[HostStackRow]) -> str:
+def _elsewhere(part: str, first: Where, enough: float, load: StepTimes, stacks: list[HostStackRow]) -> str:
     """What else the host does for so long at another line (ms per step); empty where that takes less.
 
     Which of two lines the device works behind may change from one capture to the next.
     """
-    beside = [
+    exposed = [
         (where.ms, name, where.text)
         for name in load.parts
-        if name.startswith(HOST_PREFIX) and (where := where_of(rest, name)) is not None
+        if name.startswith(HOST_PREFIX) and (where := beside(stacks, name, first)) is not None
     ]
+    named = {row.source for row in stacks if is_at(row, first)}
     behind = [
         (hidden, name, Where(source, call, hidden).text)
-        for name in sorted({row.part for row in rest if row.part.startswith(HOST_PREFIX)})
-        for source, call, _, hidden in lines_of(rest, name)
-        if source
+        for name in sorted({row.part for row in stacks if row.part.startswith(HOST_PREFIX)})
+        for source, call, _, hidden in lines_of(stacks, name)
+        if source and source not in named
     ]
-    for found, when in ((beside, ""), (behind, " while the device works")):
+    for found, when in ((exposed, ""), (behind, " while the device works")):
         ms, name, line = max(found, default=(0.0, "", ""))
         if ms >= enough:
             does = "does so" if name == part else verb_of(name)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tpuprof.analysis.sections.steadiness import steadiness_section
+from tpuprof.model.busy_machine import cpu_wait, waits_of_each
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.host.unfinished_work import waited_at_once
 from tpuprof.model.host_run import HostRun
@@ -37,10 +38,13 @@ def step_sections(hosts: list[HostRun], times: StepTimes, hidden: float) -> dict
     }
 
 
-def mean_step(hosts: list[HostRun], native_seconds: float | None = None) -> tuple[StepTimes, float]:
+def mean_step(
+    hosts: list[HostRun], native_seconds: float | None = None, info: dict[str, Any] | None = None
+) -> tuple[StepTimes, float]:
     """The mean step of all hosts, and the tracing hidden in it (ms).
 
     `native_seconds` is how long a device that the trace does not show worked at most in all steps, None where unknown.
+    `info` is what the capture of one host noted: how long its threads waited for a CPU.
     """
     count = sum(len(host.steps) for host in hosts)
     if not count:
@@ -55,6 +59,8 @@ def mean_step(hosts: list[HostRun], native_seconds: float | None = None) -> tupl
     }
     reads = [read for host in hosts for read in host.host_reads]
     behind = [host.queue for host in hosts if host.queue.grows]
+    of_host, of_others = waits_of_each(info or {}, hosts[0].activity.samples)
+    on_cpu = any(device.type == "CPU" for host in hosts for device in host.devices)
     times = StepTimes(
         wall=mean(host.steps.wall_ps for host in hosts),
         parts=parts,
@@ -71,6 +77,9 @@ def mean_step(hosts: list[HostRun], native_seconds: float | None = None) -> tupl
         feeding=mean(host.breakdown.feeding for host in hosts),
         reads=sum(each.occurrences for each in reads) / count,
         at_most=native_seconds * MS_PER_S / count if native_seconds is not None and len(hosts) == 1 else None,
+        cpu_wait=cpu_wait(info or {}) or 0.0,
+        host_wait=of_host,
+        device_wait=of_others if on_cpu else 0.0,
         for_reads=mean(host.breakdown.for_reads for host in hosts),
         ready=mean(host.breakdown.ready for host in hosts),
         at_once=max(

@@ -62,6 +62,10 @@ class HostSamples:
     seen: Int64 = field(default_factory=lambda: EMPTY.start)
     # Which of the pieces the samples there show; the others are what looks in other gaps show. None: all.
     looked: Bool | None = None
+    # How long the thread ran between looks, waited for a CPU, and what all of this is of (ps): 0 where none tells.
+    ran: int = 0
+    waited: int = 0
+    covered: int = 0
 
     def was_looked_at(self, piece: int) -> bool:
         """Whether a sample in the piece itself shows it."""
@@ -120,7 +124,12 @@ def read_samples(
                 calls = times_of(driver, HOST_READ, UPLOAD)
                 for each in samples:
                     each.in_call = each.family == PLAIN and _inside(calls, each.at - each.late)
-            found = _pieces(samples, stacks, counts_ops=unexplained is None)
+            found = replace(
+                _pieces(samples, stacks, counts_ops=unexplained is None),
+                ran=sum(each.cpu for each in samples),
+                waited=sum(each.waited for each in samples),
+                covered=sum(each.gap for each in samples),
+            )
             if unexplained is None or driver is None:
                 return found
             return _with_unseen_gaps(found, samples, driver, unexplained)

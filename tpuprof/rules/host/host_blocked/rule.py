@@ -20,8 +20,9 @@ training loop does not call that function: it runs when the program gets there.
 
 The lines of the program, with what they call and how long the device idles meanwhile, by samples of the thread's
 Python stack. Where the same work goes on beside the device's for long, or other such work takes long, the title says
-how long: the price takes out all of it. Samples come with the ops traced and the CPU time used since the sample
-before, so that tracing is not counted.
+how long: the price takes out all of it. Work that is mostly beside the device's is a finding only where a replay
+without it is shorter. Samples come with the ops traced and the CPU time used since the sample before, so that tracing
+is not counted.
 
 ## How to fix
 
@@ -118,10 +119,11 @@ from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.report.host_lines import (
     LINE_FROM_SHARE,
     Where,
+    beside,
+    hidden_at,
     holder_of,
     is_at,
-    lines_of,
-    running,
+    lines_told,
     verb_of,
     where_of,
 )
@@ -129,6 +131,7 @@ from tpuprof.report.library_lines import inside
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.shared.half_hidden import half_hidden
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, SAMPLED_FROM_MS
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
@@ -185,15 +188,15 @@ def check(signals: Signals) -> Outcome:
     total = sum(sampled.values())
     share = total / signals.step_ms
     evidence = [
-        Evidence(f"the host {verb_of(name)}{running(call)}", exposed, "ms per step", source=source)
+        _at_place(name, each)
         for name in sorted(sampled, key=lambda each: -sampled[each])
-        for source, call, exposed, _ in lines_of(stacks, name)[:SHOWN]
-        if exposed
+        for each in lines_told(stacks, name)[:SHOWN]
+        if each.ms
     ]
     holders = {holder for name in sampled if (holder := holder_of(stacks, name))}
     evidence += [Evidence(f"a thread that held Python's lock was at {each}") for each in sorted(holders)]
     if share < FAILS_FROM_SHARE:
-        return passed(evidence)
+        return _half_hidden(signals, sampled, evidence) or passed(evidence)
     if total * len(signals.steps) < SAMPLED_FROM_MS:
         raise Unavailable(TOO_FEW)
     largest = max(sampled, key=lambda each: sampled[each])
@@ -229,14 +232,12 @@ def _at_first(where: Where | None, name: str, evidence: list[Evidence]) -> list[
     """The evidence with the place that the title names before all others: the finding is shown with its first line."""
     if where is None or not evidence or evidence[0].source == where.source:
         return evidence
-    inside_of = f" in {where.function}" if where.function else ""
-    first = Evidence(
-        f"the host {verb_of(name)}{inside_of}{running(where.call)}",
-        where.ms,
-        "ms per step",
-        source=where.source,
-    )
-    return [first, *evidence]
+    return [_at_place(name, where), *evidence]
+
+
+def _at_place(name: str, where: Where) -> Evidence:
+    said = f"the host {verb_of(name)}{where.doing}"
+    return Evidence(said, where.ms, "ms per step", source=where.source)
 
 
 def _hidden(signals: Signals, sampled: dict[str, float]) -> float:
@@ -244,6 +245,33 @@ def _hidden(signals: Signals, sampled: dict[str, float]) -> float:
     hidden = sum(row.hidden_ms_per_step for row in signals.host_stacks if row.part in sampled)
     idle = signals.step_ms - sum(signals.steps.mean_parts().get(name, 0.0) for name in part.DEVICE_PARTS)
     return max(min(hidden, idle - sum(sampled.values())), 0.0)
+
+
+def _half_hidden(signals: Signals, sampled: dict[str, float], evidence: list[Evidence]) -> Outcome | None:
+    """The finding on work that is partly behind the device's, where the replay says that it costs time all the same."""
+    found = half_hidden(signals, sampled, _hidden(signals, sampled))
+    if found is None:
+        return None
+    where, stacks = found.where, signals.host_stacks
+    does = f"The host {verb_of(found.part)} at {where.text}{inside(stacks, found.part, where)}"
+    first = Evidence(
+        f"the host {verb_of(found.part)}{where.doing}, also while the device works",
+        where.ms,
+        "ms per step",
+        source=where.source,
+    )
+    return failed(
+        found.share,
+        [first, *(each for each in evidence if each.source != where.source)],
+        title=f"{does} for {format_ms(where.ms)} per step, and the device idles for {format_ms(found.exposed)} of that"
+        + _beside(found.part, where, found.times, found.stacks),
+        price=replace(
+            counterfactual(Change(host={found.part: found.left}), Change(host=dict.fromkeys(sampled, 0.0))),
+            decides=True,
+        ),
+        confidence="medium",
+        cases=_cases(sampled, stacks, jax="jax" in signals.framework),
+    )
 
 
 def _left(total: float, where: Where | None, stacks: list[HostStackRow], name: str) -> float:
@@ -337,8 +365,7 @@ def _title(name: str, where: Where | None, sampled: dict[str, float], stacks: li
         return f"The host {verb_of(name)} for {format_ms(sampled[name])} per step while the device idles"
     place = f"{where.text}{inside(stacks, name, where)}"
     at_line = f"The host {verb_of(name)} at {place} for {format_ms(where.ms)} per step while the device idles"
-    lines = {where.source, *where.more}
-    hidden = sum(ms for source, _, _, ms in lines_of(stacks, name) if source in lines)
+    hidden = hidden_at(stacks, name, where)
     # Work behind the device's delays the next graph all the same, so that the price may be more than what is exposed.
     behind = f", and for {format_ms(hidden)} while it works" if hidden >= TOLD_FROM_SHARE * where.ms else ""
     return at_line + behind + _beside(name, where, sampled, stacks)
@@ -354,7 +381,7 @@ def _beside(name: str, at: Where, sampled: dict[str, float], stacks: list[HostSt
         return ""
     most = max(others, key=lambda each: others[each])
     elsewhere = [row for row in stacks if not is_at(row, at)]
-    next_one = where_of(elsewhere, most)
+    next_one = beside(stacks, most, at)
     place = f", most of it at {next_one.text}" if next_one and next_one.ms >= LINE_FROM_SHARE * rest else ""
     # A call that holds Python's lock to the end of the capture has no sample there.
     seen = sum(row.exposed_ms_per_step for row in elsewhere if row.part == most)
@@ -362,5 +389,5 @@ def _beside(name: str, at: Where, sampled: dict[str, float], stacks: list[HostSt
         return f"; of {format_ms(rest)} more the line is unknown"
     if most == name:
         return f"; other lines take {format_ms(rest)} more{place}"
-    beside = "" if others[most] >= (1 - TOLD_FROM_SHARE) * rest else " and such"
-    return f"; {format_ms(rest)} more go to {part.noun_of(most)}{beside}{place}"
+    and_such = "" if others[most] >= (1 - TOLD_FROM_SHARE) * rest else " and such"
+    return f"; {format_ms(rest)} more go to {part.noun_of(most)}{and_such}{place}"

@@ -85,7 +85,7 @@ start again, the price has the share of such steps that the capture holds: of lo
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.report.host_lines import SEEN_FROM_SHARE, lines_of, running, where_of
+from tpuprof.report.host_lines import SEEN_FROM_SHARE, lines_of, lines_told, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -142,16 +142,16 @@ def check(signals: Signals) -> Outcome:
     waits, share, fails = _waits(signals)
     evidence = [Evidence(f"{name} per step", ms, "ms") for name, ms in waits.items() if ms]
     largest = max(waits, key=lambda name: waits[name])
-    lines = lines_of(signals.stacks_if_sampled, largest)
+    lines = lines_told(signals.stacks_if_sampled, largest)
     where = where_of(signals.stacks_if_sampled, largest)
     if where is not None and where.ms < SEEN_FROM_SHARE * waits[largest]:
         # Samples cover a small part of it: what they saw may be what came after.
         where, lines = None, []
     evidence += [_pipeline(row) for row in signals.input_pipelines]
     evidence += [
-        Evidence(f"waited at{running(call)}", exposed, "ms per step", source=source)
-        for source, call, exposed, _ in lines[:SHOWN]
-        if exposed
+        Evidence(f"waited at{each.doing}", each.ms, "ms per step", source=each.source)
+        for each in lines[:SHOWN]
+        if each.ms
     ]
     if not fails:
         reason = "ops without a lowering copy to the device: see aten-fallback" if signals.falls_back else ""
