@@ -342,7 +342,7 @@ class Controller:
         if before is not None and before.dropped:
             return ""
         if before is not None and before.empty:
-            return ": the last recording shows no steps that can be told apart; it is kept until one does"
+            return ": no steps were found in the last recording, which is kept until one has some"
         if before is None or before.compiles or before.quiet_seconds is not None:
             return ": XLA compiled a program in the last recording, which is kept until one without compiles is made"
         if before.whole:

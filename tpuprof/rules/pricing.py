@@ -162,7 +162,7 @@ class Pricing:
             return None, f"{UNPRICED}nothing in the trace tells what the fix would leave"
         simulator = self.simulator
         if isinstance(simulator, str):
-            bound = self._of_measured_parts(price.most, price.hidden, simulator)
+            bound = None if price.decides else self._of_measured_parts(price.most, price.hidden, simulator)
             return bound, "" if bound else simulator
         changes = [price.most] if price.least is None else [price.least, price.most]
         gains = [self._gain(simulator, change) for change in changes]

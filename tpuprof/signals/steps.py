@@ -111,13 +111,13 @@ class StepSignals(SignalsBase):
     def own_waits_ms(self) -> Float64:
         """How long reads of each step of the slowest host wait for what that step hands over beyond the others' work.
 
-        Of a trace without a device plane. The rest of such waits is for the work of all steps.
+        Of a trace without a device plane. The rest of such waits is for the work of all steps. Infinite where nothing
+        tells: in the summary of a pod's host.
         """
-        name = self.slowest_host_steps.step(0).host
+        rows = self.slowest_host_steps
+        name = rows.step(0).host
         (own,) = (host.own_waits for host in self._run.hosts if host.name == name)
-        if own is None:
-            raise Unavailable("nothing says which reads wait for work of their own step")
-        return own / PS_PER_MS
+        return np.full(len(rows), np.inf) if own is None else own / PS_PER_MS
 
     @signal("ms", needs=(STEPS,))
     def device_at_most_ms(self) -> float | None:
