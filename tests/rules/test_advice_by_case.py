@@ -197,7 +197,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "device-to-host-sync": {"value", "several", "early", "wait", "branch", "arrays", "library"},
         "straggler-host": {"alone", "turns"},
         "barrier-skew": {"alone", "turns"},
-        "eager-dispatch": {"ops", "beside", "limit", "slices", "torchax"},
+        "eager-dispatch": {"ops", "beside", "limit", "slices", "torchax", "buffer"},
         "truncated-trace": {"lost", "start", "ahead"},
         "optimizer-loop": {"torch", "trainer", "own"},
     }

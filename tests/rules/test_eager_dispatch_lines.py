@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import TraceBuilder
-from tests.rules.given import asleep, given
+from tests.rules.given import asleep, given, steps
 from tests.rules.situations import dispatched
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.rules.pricing import WITHOUT_THE_CALLS
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.rules.tracing.eager_dispatch.rule import SHOWN_FROM_SHARE, SLICES_FROM_SHARE
 
 
@@ -38,8 +39,9 @@ def test_a_line_with_little_of_it_is_left_out(share, named):
     assert sources(rare, usual) == named
 
 
-def advice(*rows, framework="jax", called=(("add", 20.0),)):
+def advice(*rows, framework="jax", called=(("add", 20.0),), **given_too):
     situation = {**dispatched(programs=40.0, called=called, kinds=len(called)), "framework": framework}
+    situation |= given_too
     situation |= {"stacks_if_sampled": list(rows), "report": {"ops": []}}
     found = outcome_of(find_rule("eager-dispatch"), given(**situation))
     assert found.status == "failed"
@@ -67,6 +69,17 @@ def test_torchax_is_named_to_programs_that_use_it(frame, named):
 )
 def test_a_batch_of_slices_is_to_be_taken_at_once(called, slices):
     assert ("many slices or small arrays" in advice(called=called)) is slices
+
+
+@pytest.mark.parametrize(
+    ("joining", "buffer"), [(FAILS_FROM_SHARE / 0.5 + 0.01, True), (FAILS_FROM_SHARE / 0.5 - 0.01, False)]
+)
+def test_a_buffer_that_is_copied_whole_is_to_be_changed_in_place(joining, buffer):
+    """Joins of a large buffer took 38 % of a step whose device works for half of the time: no batch is made there."""
+    called = (("concatenate", 20.0), ("dynamic_slice", 20.0))
+    text = advice(called=called, joining_share=joining, steps=steps(dispatch=50.0, compute=50.0))
+    assert ("dynamic_update_slice" in text) is buffer
+    assert ("many slices or small arrays" in text) is not buffer
 
 
 STEP, CALLS, LONG, SHORT, COUNT = 1000, 20, 600, 300, 24

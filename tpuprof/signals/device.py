@@ -8,6 +8,7 @@ from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.vocabulary import TORCH_TPU
 from tpuprof.model.intervals import covered, intersect, merge, subtract
+from tpuprof.model.steps.training_calls import function_of_program
 from tpuprof.report.memory import Memory
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import LoopRow
@@ -50,6 +51,22 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         few = sum(sum(ops) for ops in programs.values() if len(ops) <= FEW_OPS)
         computing = sum(map(sum, programs.values()))
         return few / computing if computing else 0.0
+
+    @signal("share")
+    def joining_share(self) -> float:
+        """How much of the computing is in programs of JAX that only join arrays, which copies all of them.
+
+        0 where the trace has no ops: for a rule that only adds to its advice.
+        """
+        rows = OpRows.of(self._report.ops)
+        columns = (rows.column(name) for name in ("kind", "program", "self_ms"))
+        ops = [
+            (function_of_program(program), ms)
+            for kind, program, ms in zip(*columns, strict=True)
+            if kind == "compute"
+        ]
+        computing = sum(ms for _, ms in ops)
+        return sum(ms for name, ms in ops if name == "concatenate") / computing if computing else 0.0
 
     @signal("share")
     def short_ops_share(self) -> float:

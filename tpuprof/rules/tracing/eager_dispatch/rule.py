@@ -33,6 +33,9 @@ all there are, raise the limit.
 
 ## How to fix in JAX
 
+[buffer] `jnp.concatenate` of a large array copies all of it in each step. Keep an array of a fixed size, and write new
+rows into it with `jax.lax.dynamic_update_slice` in a jitted function with `donate_argnums`: that changes it in place.
+
 [slices] A batch is made of many slices or small arrays, and each slice, and each array that `jnp.stack` joins, is a
 program. Take all of them at once in a jitted function: with an array of all indices,
 `data[starts[:, None] + jnp.arange(length)]`, or by `jax.vmap` of `jax.lax.dynamic_slice`. Where the data is in the
@@ -127,6 +130,7 @@ BESIDE_FROM_REGIONS = 0.5
         "noted_compile_limits",
         "stacks_if_sampled",
         "one_op_programs_share",
+        "joining_share",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -197,7 +201,7 @@ def _failed(
     # Of a typical step: a mean over all of them, a few of which may hold most of the dispatch, is another number.
     title += f", and {format_share(share)} of a typical step goes to calling them"
     if share < FAILS_FROM_SHARE:
-        title += f", {format_share(alone_share)} to computing that one program may do in passing"
+        title += f"; {format_share(alone_share)} is work of the device that one program may leave out"
     price = None
     if signals.framework == JAX and signals.sees_device:
         fused = counterfactual(_fused(_alone_share(signals, found)), CALLED_ONCE)
@@ -218,12 +222,15 @@ def _failed(
 
 
 def _cases_of_jax(signals: Signals, found: EagerDispatch) -> set[str]:
-    """Whether a batch is made of slices or small arrays, and whether the program uses torchax."""
+    """Whether a batch is made of slices or small arrays, or a buffer grows, and whether the program uses torchax."""
     if signals.framework != JAX:
         return set()
     of_slices = {name: calls for name, calls in found.called if name in (*_SLICES, *_JOINS, *_RESHAPES)}
     many = sum(of_slices.values()) >= SLICES_FROM_SHARE * found.programs
     cases = {"slices"} if many and not of_slices.keys() <= _RESHAPES else set()
+    computing = signals.typical_parts.get(part.COMPUTE, 0.0) / signals.typical_ms
+    if signals.joining_share * computing >= FAILS_FROM_SHARE:
+        cases = {"buffer"}  # a buffer that new rows are joined to, and its oldest are cut off
     frames = (frame for row in signals.stacks_if_sampled for frame in row.frames)
     return cases | ({"torchax"} if any(_TORCHAX in frame for frame in frames) else set())
 
