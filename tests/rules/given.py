@@ -86,7 +86,7 @@ def given(**values):
     values["_run"] = SimpleNamespace(info=info or {}, hosts=[], preflight=variants, predicted=predicted)
     fields = {
         "environment": {}, "steps": SimpleNamespace(whole_capture=False), "memory": Memory(None, None, "", "not known"),
-        "host_reads": [], "compiles": [], "fallbacks": [], "input": [], "host_stacks": [], "loops": [], "tracing": Tracing(),
+        "host_reads": [], "ops": [], "compiles": [], "fallbacks": [], "input": [], "host_stacks": [], "loops": [], "tracing": Tracing(),
         "tracing_hidden_ms_per_step": None, "hosts": Hosts(), "steadiness": Steadiness(), "phases": [], **values.pop("report", {}),
     }  # fmt: skip
     values["_report"] = SimpleNamespace(**fields)

@@ -890,3 +890,13 @@ def test_graph_breaks_never_cost_more_than_the_step():
     facts = dispatched(compiled_regions=5.0, graph_breaks=4.0, **parts_of(0.9, 0.9))
     outcome = outcome_of(find_rule("graph-breaks"), given(**facts))
     assert outcome.share == 1.0 and "takes 100 % of the step" in outcome.title
+
+
+def test_the_share_of_joins_is_of_programs_that_only_join():
+    ops = [
+        op("concatenate.3", 30.0, program="jit_concatenate(65)"),
+        op("dot.1", 60.0, program="jit_update(8)"),
+    ]
+    ops.append(op("concatenate.9", 10.0, program="jit_update(8)"))
+    assert given(report={"ops": ops}).joining_share == pytest.approx(0.3)
+    assert given(report={"ops": []}).joining_share == 0
