@@ -19,3 +19,16 @@ def test_lines_that_trace_while_the_device_idles_are_evidence():
     found = outcome_of(find_rule("tracing-bound"), given(**{**situation, "stacks_if_sampled": rows}))
     lines = [(each.source, each.value) for each in found.evidence if each.source]
     assert lines == [("/home/u/train.py:9", 8.0), ("/home/u/train.py:7", 5.0)]
+
+
+def test_a_graph_cut_is_named_behind_lines_that_can_be_written_otherwise():
+    cut = row(TRACING, 12, 9.0)
+    cut.frames.append("sync (/env/site-packages/torch_xla/torch_xla.py:87)")
+    situation = next(given_ for _, status, given_ in CASES["tracing-bound"] if status == "failed")
+    found = outcome_of(
+        find_rule("tracing-bound"), given(**{**situation, "stacks_if_sampled": [cut, row(TRACING, 7, 5.0)]})
+    )
+    assert [each.source for each in found.evidence if each.source] == [
+        "/home/u/train.py:7",
+        "/home/u/train.py:12",
+    ]

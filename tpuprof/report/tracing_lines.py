@@ -16,6 +16,7 @@ from tpuprof.report.host_lines import (
     caller_of,
     feeding,
     function_of,
+    lines_of,
     places_that_train,
     top_line,
 )
@@ -37,7 +38,8 @@ FORWARD_FROM_SAMPLES = 4
 TRACING_LOOP_FROM_SHARE = 0.9
 # Functions of torch and torch_xla that a stack of the backward pass, of an optimizer's step and of a graph cut has.
 _BACKWARD = "_engine_run_backward"
-_BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", "sync", "mark_step"}
+_CUTS = {"sync", "mark_step"}
+_BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", *_CUTS}
 # The file in which torch calls each optimizer's `step`.
 _OPTIMIZER = "/torch/optim/optimizer.py:"
 
@@ -63,6 +65,12 @@ def traced_at(stacks: list[HostStackRow]) -> list[Where]:
     sums = accumulate(each.ms for each in lines)
     count = next((row for row, ms in enumerate(sums, 1) if ms >= enough), 0)
     return lines[:count] if all(each.source for each in lines[:count]) else []
+
+
+def lines_that_trace(stacks: list[HostStackRow]) -> list[tuple[str, str, float, float]]:
+    """As `lines_of`, with graph cuts last: nothing at such a line can be written otherwise."""
+    cuts = {row.source for row in stacks if _CUTS & others_names(row.frames)}
+    return sorted(lines_of(stacks, TRACING), key=lambda each: each[0] in cuts)
 
 
 def forward_at(stacks: list[HostStackRow]) -> Where | None:

@@ -40,9 +40,10 @@ which depends on the fix.
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.report.host_lines import lines_of, running
+from tpuprof.report.host_lines import running
 from tpuprof.report.labels import phase_title
 from tpuprof.report.schema import Evidence
+from tpuprof.report.tracing_lines import lines_that_trace
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.turns import takes_turns
 from tpuprof.rules.shared.uncut import SEE, uncut
@@ -121,7 +122,7 @@ def check(signals: Signals) -> Outcome:
 
 def _lines(signals: Signals) -> list[Evidence]:
     """The program's lines with most exposed tracing, of captures with samples."""
-    lines = lines_of(signals.stacks_if_sampled, part.TRACING)[:SHOWN]
+    lines = lines_that_trace(signals.stacks_if_sampled)[:SHOWN]
     return [
         Evidence(f"tracing that leaves the device idle{running(call)}", exposed, "ms per step", source=source)
         for source, call, exposed, _ in lines
