@@ -178,6 +178,30 @@ def test_the_line_that_takes_most_of_the_time_between_is_named(at_line, of_steps
     assert text.partition("the steps 30.0 ms.")[2] == named
 
 
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (
+            ("main (a.py:9)",),
+            " For 60 % of the time between them the training thread is in auc (a.py:55, 54).",
+        ),
+        # The steps are in it for as long: a trainer's own function.
+        (("main (a.py:9)", "auc (a.py:55)"), ""),
+    ],
+)
+def test_the_function_whose_lines_share_the_time_between_is_named(other, said):
+    """AUC in NumPy every ten steps took 58 % of the capture, in two lines."""
+    stacks = [
+        Stack(("main (a.py:64)", f"auc (a.py:{line})"), "", f"a.py:{line}", "mean()") for line in (54, 55)
+    ]
+    stacks += [Stack(("main (a.py:64)",), "", "a.py:64", "predict()"), Stack(other, "", "a.py:9", "step()")]
+    pieces = [(3, 0, 10), (0, 10, 20), (1, 20, 34), (2, 34, 50), (3, 100, 140)]
+    rows, start, end = np.array(pieces, np.int64).T
+    samples = HostSamples(start * 10**9, end * 10**9, np.zeros(len(rows), np.int64), rows, stacks)
+    text = said_of_between([(steps_with(phase(10, 50)), samples)])
+    assert text.partition("the steps 30.0 ms.")[2] == said
+
+
 NOTHING = np.zeros(3, np.int64)
 
 

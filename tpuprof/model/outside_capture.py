@@ -14,7 +14,8 @@ from tpuprof.model.steps.phase import Phase
 from tpuprof.model.steps.table import Steps
 from tpuprof.records import record
 from tpuprof.report.between import BETWEEN_FROM, COMES_AGAIN, EVALUATION, NOT_CAPTURED
-from tpuprof.units import PS_PER_S, counted, format_ms, format_share, ps_to_ms
+from tpuprof.report.user_frames import Function, user_functions
+from tpuprof.units import PS_PER_S, counted, format_ms, format_share, listed, ps_to_ms
 
 # How much longer than a captured step one after the capture must take on average to be worth a word (ratio). Of 36
 # programs of the zoo without a known reason, all lay between 0.79 and 1.29 on a busy machine, but one (1.37).
@@ -28,6 +29,8 @@ STRETCHED_FROM = 1.3
 # Share of the time between steps in which the training thread must be at one line for that to be named (share): more
 # than all others together.
 AT_ONE_LINE = 0.5
+# Lines of a function that are named (lines).
+LINES_NAMED = 3
 # Share of what one captured step holds that the steps after the capture must lack for it to come more seldom than the
 # capture shows (share): it then is at most half as much of the run. Between that and all of it lies what is unknown:
 # captured steps are slower by some hundredths themselves.
@@ -208,10 +211,39 @@ def _mostly_at(phases: list[Phase], samples: HostSamples | None, *, runs_ahead: 
     line, most = next(iter(inside.most_common(1)), ("", 0))
     always = not runs_ahead and outside[line] > AT_ONE_LINE * outside.total()
     if not line or most <= AT_ONE_LINE * _length(chosen) or always:
-        return ""
+        return _mostly_in(chosen, samples)
     _, call = max((each for each in calls if each[0] == line), key=lambda each: calls[each])
     share = format_share(most / _length(chosen))
     return f" For {share} of the time between them the training thread is at {line} ({call})."
+
+
+def _mostly_in(chosen: Spans, samples: HostSamples) -> str:
+    """The user's function that the thread is in for most of some time, as a sentence; empty where steps are in it, too.
+
+    Of several, the innermost one.
+    """
+    inside: Counter[Function] = Counter()
+    outside: Counter[Function] = Counter()
+    lines: dict[Function, Counter[str]] = {}
+    depths: dict[Function, int] = {}
+    for row, stack in enumerate(samples.stacks):
+        own = union(samples.start[samples.stack == row], samples.end[samples.stack == row])
+        within = _length(intersect(own, chosen))
+        for function, (depth, line) in user_functions(stack.frames).items():
+            inside[function] += within
+            outside[function] += _length(own) - within
+            lines.setdefault(function, Counter())[line] += within
+            depths[function] = max(depths.get(function, 0), depth)
+    enough = AT_ONE_LINE * _length(chosen)
+    found = [each for each, time in inside.items() if time > enough and outside[each] < time]
+    if not found:
+        return ""
+    most = max(found, key=lambda each: depths[each])
+    name, path, _ = most
+    places = [line for line, time in lines[most].most_common() if time]
+    where = listed([f"{path}:{places[0]}", *places[1:]], LINES_NAMED, "more line")
+    share = format_share(inside[most] / _length(chosen))
+    return f" For {share} of the time between them the training thread is in {name} ({where})."
 
 
 def _length(spans: Spans) -> int:
