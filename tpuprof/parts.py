@@ -29,6 +29,8 @@ HOST_OTHER = "host_other"
 UNKNOWN = "unknown"
 USER_PREFIX = "user:"
 HOST_PREFIX = "host:"
+# What is said where the device, or the thread that hands programs to it, holds training up.
+EITHER_BEFORE = "Undecided: reads wait for work that was handed over before"
 # What the host does in `dispatch`, what its other threads do, what is said of `undecided` and of `unknown`, and what
 # the host does where a framework calls ops on a GPU.
 HANDS_OVER = "hands over programs already built"

@@ -57,12 +57,12 @@ def test_a_price_larger_than_the_time_in_the_verdict_says_why():
         (
             27.6,
             43.6,
-            " Without the read, a step may be 27.6 ms to 43.6 ms shorter, which is more than that: host and",
+            " Without the read, a step may be 27.6 ms to 43.6 ms shorter, which is more than 23.9 ms: host and",
         ),
         (
             13.2,
             29.4,
-            " Without the read, a step may be up to 29.4 ms shorter, which is more than that: host and",
+            " Without the read, a step may be up to 29.4 ms shorter, which is more than 23.9 ms: host and",
         ),
         (13.2, 24.0, "of each step."),
     ],

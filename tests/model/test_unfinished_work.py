@@ -179,6 +179,16 @@ def test_a_wait_for_a_compile_or_for_handing_over_is_no_work_of_the_device(repor
     assert ("another thread hands programs over" in found.sentence) == (bound == "dispatch")
 
 
+@pytest.mark.parametrize(("tail", "bound"), [(30, "device"), (45, "undecided"), (85, "dispatch")])
+def test_handing_over_is_what_reads_wait_for_where_it_is_clearly_more_than_the_device(report, tail, bound):
+    """The device's work is known at least, as only waits show it: of four micro-batches 44 % was "Dispatch-bound"."""
+    found = report(training(RARE, tail=tail))
+    assert found.verdict.bound == bound
+    if bound == "undecided":
+        assert found.verdict.sentence.startswith("Undecided: reads wait for work that was handed over before")
+        assert "too few samples" not in found.verdict.sentence and "1 of" not in found.verdict.sentence
+
+
 @pytest.mark.parametrize(("handing", "behind"), [(3_500, False), (3_950, True)])
 def test_a_thread_that_never_rests_leaves_open_what_holds_training_up(report, handing, behind):
     """Steps take 4.1 ms. Where handing over takes 96 % of them, training runs ahead of that thread."""

@@ -13,7 +13,7 @@ from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.step_times import StepTimes
 from tpuprof.model.verdict import AS_LARGE_FROM, IDLES_BEYOND, SLOWER_FROM, bound_of
 from tpuprof.model.verdict_reads import BALANCE_FOR_SYNC, OF_TRACING_FOR_READS
-from tpuprof.model.verdict_sentence import IDLE_BESIDE_FROM_SHARE, sentence
+from tpuprof.model.verdict_sentence import IDLE_BESIDE_FROM_SHARE, LARGER_FROM, sentence
 from tpuprof.model.verdict_words import (
     DEVICE_BOUND_FROM_SHARE,
     MOSTLY_BUSY_FROM_SHARE,
@@ -438,6 +438,16 @@ def test_a_cause_about_as_large_is_named_too():
     )
     one = load({"tracing": 30, "aten_fallback": 20})
     assert "about as large" not in sentence(bound_of(one), one, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"), [(LARGER_FROM - 0.01, "is about as large"), (LARGER_FROM + 0.01, "takes more time")]
+)
+def test_a_cause_that_takes_more_than_the_one_named_is_not_called_as_large(more, says):
+    """Of 39 % beside 23 %, "about as large" was said."""
+    times = cut_by_reads(20.0, tracing=20.0 + 30.0 * more)  # the reads cost 30 ms
+    assert bound_of(times).word == "sync"
+    assert f"Another cause {says}: device idle while the host traces" in sentence(bound_of(times), times, 0.0)
 
 
 def test_of_several_callbacks_the_longest_is_named(analyze):

@@ -95,6 +95,11 @@ class Bound:
     ahead: float = 0.0
     waits: float = 0.0
 
+    @property
+    def is_either(self) -> bool:
+        """Whether reads wait for the device or for the thread that hands programs to it, and nothing tells which."""
+        return self.word == "undecided" and (bool(self.ahead) or self.elsewhere)
+
 
 def without_part(load: StepTimes, name: str) -> StepTimes:
     """The mean step as it would be if one part of it took no time and nothing else changed."""

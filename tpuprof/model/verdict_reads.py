@@ -71,7 +71,7 @@ def reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Boun
 def _of_unseen_device(load: StepTimes, word: str, why: Decisions) -> Bound | None:
     """The bound where reads wait for work handed over before, of a device that the trace does not show."""
     if word == "sync" and _works_on(load, why):
-        return _of_unfinished(load)
+        return _of_unfinished(load) if _is_told(load, why) else _of_either(load)
     if _ran_ahead(load, why):
         return _of_what_is_behind(load, why)
     return _either(load, word, why) if word in _MAY_RUN_BESIDE else None
@@ -168,6 +168,27 @@ def _of_unfinished(load: StepTimes) -> Bound:
     word = "device" if load.unfinished >= load.feeding else "dispatch"
     ms = _work_before(load) if word == "device" else load.feeding
     return Bound(word, ms / load.wall, ms, elsewhere=word == "dispatch")
+
+
+def _is_told(load: StepTimes, why: Decisions) -> bool:
+    """Whether the device, or the thread that feeds it, is clearly what reads wait for.
+
+    What the device does is known at least, as only waits show it, and handing over is known as a whole.
+    """
+    return load.unfinished >= load.feeding or why.at_least(
+        f"handing programs over, compared with {DECIDES_FROM:g} times what the device works at least",
+        load.feeding,
+        DECIDES_FROM * load.unfinished,
+        MS,
+        yes="handing programs over holds the step back",
+        no="either may hold the step back: undecided",
+    )
+
+
+def _of_either(load: StepTimes) -> Bound:
+    """The bound where reads wait for the device, or for the thread that hands programs to it."""
+    ms = _work_before(load)
+    return Bound("undecided", ms / load.wall, ms, elsewhere=True)
 
 
 def _of_what_is_behind(load: StepTimes, why: Decisions) -> Bound:

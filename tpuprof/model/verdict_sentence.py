@@ -38,8 +38,15 @@ UNFINISHED = (
 )
 # The sentence where that is more of the thread that hands programs over than of the device.
 HANDED_OVER_ELSEWHERE = (
-    f"Dispatch-bound: {parts.ELSEWHERE} for {{of_step}}, and reads wait for that, which takes as long "
+    f"Dispatch-bound: {parts.ELSEWHERE} for {{of_step}}. Reads wait for that, and it takes as long "
     "without them."
+)
+# How much longer another cause takes than the one named to be larger (ratio): up to a quarter more is about as much.
+LARGER_FROM = 1.25
+# The sentence where reads wait for either of the two.
+EITHER_BEFORE = (
+    f"{parts.EITHER_BEFORE}, which takes {{of_step}}, as long without them. The device, or the thread that hands "
+    "programs to it, holds training up; the trace has no device plane that tells which."
 )
 # The sentence where the host is ahead by steps, and either of the two may be behind.
 BEHIND_THE_HOST = (
@@ -186,8 +193,9 @@ def _as_large(bound: Bound, load: StepTimes) -> str:
     stretch = parts.said_of(parts.word_of(word).stretch, sees_device=bool(load.seen)) if word else ""
     if not stretch or others[word] < near(bound.ms, load.wall):
         return ""
+    takes = "is about as large" if others[word] <= LARGER_FROM * bound.ms else "takes more time"
     return (
-        f" Another cause is about as large: {stretch}, {format_share(others[word] / load.wall)} "
+        f" Another cause {takes}: {stretch}, {format_share(others[word] / load.wall)} "
         f"({format_ms(others[word])})."
     )
 
@@ -229,8 +237,10 @@ def _unseen(bound: Bound, of_step: str) -> str:
         return f"Held back by {bound.name!r}: the host is in that annotation for {of_step}.{UNSEEN}"
     if bound.word == "device":
         return UNFINISHED.format(of_step=of_step)
-    if bound.word == "undecided" and bound.ahead:
-        return BEHIND_THE_HOST.format(of_step=of_step, wait=format_ms(bound.ahead))
+    if bound.is_either:
+        # With a step that waits for several at once, that is said.
+        text = BEHIND_THE_HOST if bound.ahead else EITHER_BEFORE
+        return text.format(of_step=of_step, wait=format_ms(bound.ahead))
     if bound.elsewhere:
         return HANDED_OVER_ELSEWHERE.format(of_step=of_step) + UNSEEN
     text = parts.word_of(bound.word).unseen or parts.word_of("unknown").unseen

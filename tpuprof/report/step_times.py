@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpuprof.parts import ELSEWHERE
+from tpuprof.parts import EITHER_BEFORE, ELSEWHERE
 from tpuprof.units import format_ms
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def runs_ahead(report: Report) -> bool:
     """Whether typical steps end long before the device can have done their work; a few then wait for all of it."""
     median, summary = report.steps.median_ms, report.run_summary
     busy = summary.device_busy_share
-    if busy is None and report.verdict.bound == "device":
+    if busy is None and (report.verdict.bound == "device" or EITHER_BEFORE in report.verdict.sentence):
         # The trace does not show the device: what reads wait for does.
         busy = report.verdict.share
     if busy is None and ELSEWHERE in report.verdict.sentence:

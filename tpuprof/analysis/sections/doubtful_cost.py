@@ -28,7 +28,7 @@ MAY_BE_NOTHING = (
     " The device is busy for {busy}."
 )
 FAR_LESS = " A replay without {what} makes a step only {range} shorter."
-MORE = " Without {what}, a step may be {range} shorter, which is more than that{why}."
+MORE = " Without {what}, a step may be {range} shorter, which is more than {cost}{why}."
 # What a step is without, by the verdict's word.
 _WITHOUT = {"sync": "the read", "fallback": "these ops"}
 # Why a price is larger than the time that the verdict states.
@@ -74,7 +74,7 @@ def _more(verdict: Verdict, sure: list[Savings], times: StepTimes) -> str:
     if most.high <= NOTED_FROM * cost:
         return ""
     saved = format_ms_range(most.low, most.high) if most.low > cost else f"up to {format_ms(most.high)}"
-    return MORE.format(what=_WITHOUT[verdict.bound], range=saved, why=AT_ONCE)
+    return MORE.format(what=_WITHOUT[verdict.bound], range=saved, cost=format_ms(cost), why=AT_ONCE)
 
 
 def _doubt(verdict: Verdict, about: list[Finding], times: StepTimes) -> str:

@@ -323,7 +323,7 @@ def _of_undecided(bound: Bound, load: StepTimes) -> tuple[str, Remedy | None]:
             "Host and device take turns and need about as long: which one holds the step back is undecided."
         )
         return reason, Remedy((), _MANY, "Run the capture on a machine that does nothing else.")
-    if bound.ahead:
+    if bound.is_either:
         reason = "The device, or the thread that hands programs to it, is behind the host: which of them is unknown."
         return reason, remedy_of("no device activity")
     reason = "Nothing in the trace distinguishes tracing from other Python."

@@ -146,7 +146,7 @@ def _usual_compiles(hosts: list[HostRun], captured: UsualStep, decisions: Decisi
 def spent_of(hosts: list[HostRun], bound: Bound, times: StepTimes) -> list[float]:
     """The bound's cost in each step of all hosts (ms); empty where it may be the device's own, or that of turns."""
     reads = bound.word == "sync" and times.reads_share >= READS_IN_STEPS_SHARE
-    if reads or bound.turns or bound.by_turns or bound.waits or bound.word == "device":
+    if reads or bound.turns or bound.by_turns or bound.waits or bound.is_either or bound.word == "device":
         return []
     wanted = set(_parts_of(bound, times))
     spent: list[float] = []

@@ -168,7 +168,8 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
     detail = _detail(run, bound, times, rows)
     # The one step that waits for all of it is no step that costs more.
-    few = _in_few(run.hosts, bound, times) if not (bound.ahead or bound.waits) else ""
+    alone = bound.ahead or bound.waits or bound.is_either
+    few = _in_few(run.hosts, bound, times) if not alone else ""
     uneven = "" if few else _uneven(run, bound, times)
     text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail) + uneven
     text = with_sparse(with_event(text, times, run), times, run)
@@ -203,7 +204,7 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
         return _named_read(run, rows.host_stacks, "The longest read is" if bound.waits else "It is")
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
-    if bound.turns or bound.ahead:
+    if bound.turns or bound.ahead or bound.is_either:
         return ""
     if bound.word == "collective":
         late = _late_host(times, rows.hosts) or _late_chip(run, rows.hosts.chip_waits)
