@@ -13,7 +13,14 @@ from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.render.op_time import largest_first, op_ms, ops_ms, over
 from tpuprof.render.savings import tried
 from tpuprof.render.triage import measurements
-from tpuprof.report.labels import nothing_failed, of_steps, read_times, reads_title, transfers_title
+from tpuprof.report.labels import (
+    between_note,
+    nothing_failed,
+    of_steps,
+    read_times,
+    reads_title,
+    transfers_title,
+)
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.shown_text import printable, printable_lines
 from tpuprof.units import NS_PER_MS, format_bytes, format_ms, format_share
@@ -138,6 +145,8 @@ def _findings(report: Report, rows: int, limit: int) -> list[str]:
         parts += _finding(finding, rows, limit)
     if len(failed) > max(rows, 3):
         parts.append(f"and {len(failed) - max(rows, 3)} more findings")
+    if failed and between_note(report):
+        parts.append(f"All of that is of the training steps. {between_note(report)}")
     others = [f"{len(found)} {words}" for words, found in content.other_findings(report)]
     if others:
         parts.append(f"Other rules: {', '.join(others)}.")

@@ -27,6 +27,10 @@ DEVICE_IS_BEHIND = (
 )
 NEVER_RESTS = "the thread that hands programs to the device never rests: whether the device waits is unknown"
 _SEEN_BUT_OPEN = (DEVICE_IS_BEHIND, NEVER_RESTS)
+# Why tracing that leaves the device idle may cost nothing, where the runtime makes host and device take turns.
+HIDES_BEHIND_DEVICE = (
+    "the device needs longer than the host: without the runtime's waits, tracing hides behind it"
+)
 _PHASES = {
     "python_and_dispatch": "Python and dispatch",
     "ir_walk_and_hash": "walk over the graph and its hash",
@@ -124,14 +128,18 @@ def format_rate(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
+def between_note(report: Report) -> str:
+    """What no finding is about: what lies between the steps, where that takes much of the time; else empty."""
+    share = format_share(share_between(report))
+    return (
+        f"What lies between them takes {share} of the time: see the verdict." if share_between(report) else ""
+    )
+
+
 def _nothing_in_steps(report: Report) -> str:
     """The sentence of a run without a failed rule and without a named cause, by what the captured steps leave open."""
-    between = share_between(report)
-    if between:
-        return (
-            "Nothing in the training steps: no rule failed. What lies between them takes "
-            f"{format_share(between)} of the time: see the verdict."
-        )
+    if share_between(report):
+        return f"Nothing in the training steps: no rule failed. {between_note(report)}"
     if spent_outside(report):
         return "Nothing in the captured steps: no rule failed. Others took longer: see the warning."
     return "Nothing: no rule failed."
@@ -153,6 +161,9 @@ def nothing_failed(report: Report) -> str:
     ]
     if seen:
         return ". ".join(["No fix is known to save time", *seen[:RELATED_SHOWN]]) + "."
+    hides = [f"{each.rule}: {each.title}" for each in report.findings if each.reason == HIDES_BEHIND_DEVICE]
+    if hides:
+        return ". ".join(["No fix is sure to save time", *hides[:RELATED_SHOWN]]) + "."
     word = word_of(report.verdict.bound)
     if not word.category:
         return _nothing_in_steps(report)

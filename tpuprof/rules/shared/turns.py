@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.model.verdict_reads import BALANCE_FOR_SYNC
+from tpuprof.report.labels import HIDES_BEHIND_DEVICE
 from tpuprof.signals import Signals
 
 
@@ -15,10 +16,7 @@ def takes_turns(signals: Signals) -> tuple[str, str] | None:
             "a device-to-host read makes host and device take turns: without it, tracing hides",
         )
     if signals.bound == "device":
-        return (
-            "the runtime",
-            "the device needs longer than the host: without the runtime's waits, tracing hides behind it",
-        )
+        return "the runtime", HIDES_BEHIND_DEVICE
     return None
 
 
