@@ -17,7 +17,6 @@ from tpuprof.decode.columns import NO_TEXT
 from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns, WorkSpans, no_ops
 from tpuprof.model.device.op_kind import OpKind, op_kind
 from tpuprof.model.device.op_lines import op_lines
-from tpuprof.model.device.pool_parts import stretches_of, worked
 from tpuprof.model.device.pool_threads import BEGINS, working_beside
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, merge, union
 from tpuprof.model.timeline import Track
@@ -250,6 +249,9 @@ def _events(
         (np.arange(begin, begin + len(part.op)), part.start, part.end)
         for part, begin in zip(parts, first, strict=False)
     ]
+    # Not beside the imports: only a trace of XLA's CPU client needs it.
+    from tpuprof.model.device.pool_parts import stretches_of, worked
+
     found = stretches_of(on, runs, [_executors(track) for track in on])
     if found is None:
         return _with_self_time(paired, names), None

@@ -15,7 +15,7 @@ import numpy as np
 from tpuprof.model.device.activity import OpEvents, OpNames, WorkSpans
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.pool_threads import BEGINS, ENDS
-from tpuprof.model.intervals import Int64, covered, flatten, nesting, union
+from tpuprof.model.intervals import Int64, covered, distinct, flatten, nesting, union
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
 
@@ -164,7 +164,7 @@ def _owners(threads: list[_Thread]) -> tuple[list[Int64], Int64]:
         if not (found != NO_OP).any():
             break
         owner = np.where(open_, found, owner)
-    return np.split(owner, first[1:-1]), np.unique(runs[runs != NO_OP])
+    return np.split(owner, first[1:-1]), distinct(runs[runs != NO_OP])[0]
 
 
 def worked(found: Stretches, paired: OpEvents, launched: Int64, names: OpNames) -> tuple[OpEvents, WorkSpans]:
@@ -180,7 +180,9 @@ def worked(found: Stretches, paired: OpEvents, launched: Int64, names: OpNames) 
     handed = found.handed[~container[found.handed]]
     end[handed] = launched[handed]
     np.maximum.at(end, found.run, found.end)
-    rest = np.flatnonzero(~container & (end > launched) & ~np.isin(np.arange(len(end)), handed))
+    alone = ~container & (end > launched)
+    alone[handed] = False
+    rest = np.flatnonzero(alone)
     run = np.concatenate((found.run, rest))
     start, until = np.concatenate((found.start, launched[rest])), np.concatenate((found.end, end[rest]))
     leaf = ~container[run]

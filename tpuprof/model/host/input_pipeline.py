@@ -19,6 +19,7 @@ from tpuprof.model.intervals import (
     subtract,
     union,
 )
+from tpuprof.model.median import median
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import FROM_PROCESSES, FROM_THREADS, GOES_ON, TAKEN_FROM
@@ -93,7 +94,7 @@ def read_input(
     if prefetch == NONE_AHEAD:
         made = taken.made
     busy = merge(*(device.busy for device in devices)) if devices else EMPTY
-    batch = int(np.median(made)) if made else None
+    batch = int(median(np.asarray(made))) if made else None
     making = max((_making(track, vocabulary, steps, batch or 0) for track in makers), default=0)
     return InputPipeline(
         prefetch=prefetch,

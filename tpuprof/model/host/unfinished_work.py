@@ -87,8 +87,9 @@ def own_waits(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> Int
     until = waits.end[inside]
     begins = np.sort(driver.start)
     calls = np.searchsorted(begins, steps.end) - np.searchsorted(begins, steps.start)
-    quiet = np.setdiff1d(np.arange(len(steps)), row)
-    usual = max(float(median(calls[quiet] if len(quiet) else calls)), 1.0)
+    quiet = np.ones(len(steps), np.bool_)
+    quiet[row] = False
+    usual = max(float(median(calls[quiet] if quiet.any() else calls)), 1.0)
     last = -1
     for each in sorted(set(row.tolist())):
         of_step = np.flatnonzero(row == each)
