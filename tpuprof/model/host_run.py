@@ -10,7 +10,7 @@ from typing import Any
 from tpuprof.decode.columns import Trace
 from tpuprof.decode.limited import limited
 from tpuprof.decode.load import load
-from tpuprof.model.attribution import Breakdown, attribute
+from tpuprof.model.attribution import Breakdown, attribute, compiling
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.compile.in_reads import with_reads
@@ -308,8 +308,8 @@ def _waiting(activity: HostActivity, devices: list[DeviceActivity]) -> Spans:
 
 def _no_waits(activity: HostActivity, devices: list[DeviceActivity]) -> Spans:
     """When a read waits for no value: for Python's lock alone, or for a compile while the device has nothing to do."""
-    compiling = subtract(activity.compiling, merge(*(each.busy for each in devices)))
-    return merge(activity.held_in_waits, compiling)
+    busy = merge(*(each.busy for each in devices))
+    return merge(activity.held_in_waits, subtract(compiling(activity), busy))
 
 
 def _program_ops(

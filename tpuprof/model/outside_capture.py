@@ -8,6 +8,7 @@ import numpy as np
 
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.host.samples import HostSamples
+from tpuprof.model.host.stacks import Stack
 from tpuprof.model.intervals import Int64, Spans, intersect, union
 from tpuprof.model.median import median
 from tpuprof.model.steps.phase import Phase
@@ -202,39 +203,46 @@ def _mostly_at(phases: list[Phase], samples: HostSamples | None, *, runs_ahead: 
     inside: Counter[str] = Counter()
     outside: Counter[str] = Counter()
     calls: Counter[tuple[str, str]] = Counter()
-    for row, stack in enumerate(samples.stacks):
-        own = union(samples.start[samples.stack == row], samples.end[samples.stack == row])
-        within = _length(intersect(own, chosen))
+    times = _times(chosen, samples)
+    for stack, within, beside in times:
         inside[stack.source] += within
         calls[stack.source, stack.shown] += within
-        outside[stack.source] += _length(own) - within
+        outside[stack.source] += beside
     line, most = next(iter(inside.most_common(1)), ("", 0))
     always = not runs_ahead and outside[line] > AT_ONE_LINE * outside.total()
     if not line or most <= AT_ONE_LINE * _length(chosen) or always:
-        return _mostly_in(chosen, samples)
+        return _mostly_in(times, _length(chosen))
     _, call = max((each for each in calls if each[0] == line), key=lambda each: calls[each])
     share = format_share(most / _length(chosen))
     return f" For {share} of the time between them the training thread is at {line} ({call})."
 
 
-def _mostly_in(chosen: Spans, samples: HostSamples) -> str:
+def _times(chosen: Spans, samples: HostSamples) -> list[tuple[Stack, int, int]]:
+    """Each stack, and for how long the thread is at it within some time and beside it (ps)."""
+    found = []
+    for row, stack in enumerate(samples.stacks):
+        own = union(samples.start[samples.stack == row], samples.end[samples.stack == row])
+        within = _length(intersect(own, chosen))
+        found.append((stack, within, _length(own) - within))
+    return found
+
+
+def _mostly_in(times: list[tuple[Stack, int, int]], whole: int) -> str:
     """The user's function that the thread is in for most of some time, as a sentence; empty where steps are in it, too.
 
-    Of several, the innermost one.
+    Of several, the innermost one. `whole` is that time (ps).
     """
     inside: Counter[Function] = Counter()
     outside: Counter[Function] = Counter()
     lines: dict[Function, Counter[str]] = {}
     depths: dict[Function, int] = {}
-    for row, stack in enumerate(samples.stacks):
-        own = union(samples.start[samples.stack == row], samples.end[samples.stack == row])
-        within = _length(intersect(own, chosen))
+    for stack, within, beside in times:
         for function, (depth, line) in user_functions(stack.frames).items():
             inside[function] += within
-            outside[function] += _length(own) - within
+            outside[function] += beside
             lines.setdefault(function, Counter())[line] += within
             depths[function] = max(depths.get(function, 0), depth)
-    enough = AT_ONE_LINE * _length(chosen)
+    enough = AT_ONE_LINE * whole
     found = [each for each, time in inside.items() if time > enough and outside[each] < time]
     if not found:
         return ""
@@ -242,7 +250,7 @@ def _mostly_in(chosen: Spans, samples: HostSamples) -> str:
     name, path, _ = most
     places = [line for line, time in lines[most].most_common() if time]
     where = listed([f"{path}:{places[0]}", *places[1:]], LINES_NAMED, "more line")
-    share = format_share(inside[most] / _length(chosen))
+    share = format_share(inside[most] / whole)
     return f" For {share} of the time between them the training thread is in {name} ({where})."
 
 

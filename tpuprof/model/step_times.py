@@ -98,7 +98,7 @@ class Bound:
     @property
     def is_either(self) -> bool:
         """Whether reads wait for the device or for the thread that hands programs to it, and nothing tells which."""
-        return self.word == "undecided" and (bool(self.ahead) or self.elsewhere)
+        return self.word == "undecided" and self.elsewhere
 
 
 def without_part(load: StepTimes, name: str) -> StepTimes:

@@ -185,10 +185,13 @@ def _is_told(load: StepTimes, why: Decisions) -> bool:
     )
 
 
-def _of_either(load: StepTimes) -> Bound:
-    """The bound where reads wait for the device, or for the thread that hands programs to it."""
+def _of_either(load: StepTimes, ahead: float = 0.0) -> Bound:
+    """The bound where reads wait for the device, or for the thread that hands programs to it.
+
+    `ahead` is the longest wait for work of several steps, where that shows it.
+    """
     ms = _work_before(load)
-    return Bound("undecided", ms / load.wall, ms, elsewhere=True)
+    return Bound("undecided", ms / load.wall, ms, elsewhere=True, ahead=ahead)
 
 
 def _of_what_is_behind(load: StepTimes, why: Decisions) -> Bound:
@@ -203,8 +206,7 @@ def _of_what_is_behind(load: StepTimes, why: Decisions) -> Bound:
         no="either may hold the step back: undecided",
     ):
         return replace(_of_unfinished(load), ahead=load.at_once)
-    ms = _work_before(load)
-    return Bound("undecided", ms / load.wall, ms, ahead=load.at_once)
+    return _of_either(load, load.at_once)
 
 
 def _work_before(load: StepTimes) -> float:

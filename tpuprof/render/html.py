@@ -15,7 +15,7 @@ from tpuprof.render.facts import fact_lines
 from tpuprof.render.flame_svg import flame_graph
 from tpuprof.render.op_time import largest_first, op_ms, ops_ms, over
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
-from tpuprof.report.labels import nothing_failed, of_steps, transfers_title
+from tpuprof.report.labels import below_findings, nothing_failed, of_steps, transfers_title
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.report.step_times import step_to_compare
 from tpuprof.shown_text import printable, printable_lines
@@ -81,6 +81,7 @@ def _page(report: Report) -> str:
         facts=fact_lines(report),
         failed=content.failed_findings(report),
         nothing_failed=nothing_failed(report),
+        below_findings=below_findings(report),
         others=content.other_findings(report),
         parts=sorted(report.breakdown.items(), key=lambda item: -item[1].share),
         rows_shown=ROWS_SHOWN,

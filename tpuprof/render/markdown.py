@@ -14,7 +14,7 @@ from tpuprof.render.op_time import largest_first, op_ms, ops_ms, over
 from tpuprof.render.savings import tried
 from tpuprof.render.triage import measurements
 from tpuprof.report.labels import (
-    between_note,
+    below_findings,
     nothing_failed,
     of_steps,
     read_times,
@@ -145,8 +145,8 @@ def _findings(report: Report, rows: int, limit: int) -> list[str]:
         parts += _finding(finding, rows, limit)
     if len(failed) > max(rows, 3):
         parts.append(f"and {len(failed) - max(rows, 3)} more findings")
-    if failed and between_note(report):
-        parts.append(f"All of that is of the training steps. {between_note(report)}")
+    if failed and (note := below_findings(report)):
+        parts.append(note)
     others = [f"{len(found)} {words}" for words, found in content.other_findings(report)]
     if others:
         parts.append(f"Other rules: {', '.join(others)}.")

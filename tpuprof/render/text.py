@@ -15,7 +15,7 @@ from tpuprof.render.op_time import IN_ALL, annotation_ms, largest_first, op_ms, 
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import (
-    between_note,
+    below_findings,
     device_count,
     host_count,
     method_title,
@@ -177,8 +177,8 @@ def _findings(report: Report) -> list[RenderableType]:
             lines.append(Text(f"   {finding.fix.text}"))
     if len(failed) > FINDINGS_SHOWN:
         lines.append(Text(f"and {len(failed) - FINDINGS_SHOWN} more (--json has all)", style="dim"))
-    if failed and between_note(report):
-        lines.append(Text(f"All of that is of the training steps. {between_note(report)}"))
+    if failed and (note := below_findings(report)):
+        lines.append(Text(note))
     if not failed:
         said = nothing_failed(report)
         lines.append(Text(printable(said), style="green" if said.startswith("Nothing") else ""))

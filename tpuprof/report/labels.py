@@ -128,18 +128,24 @@ def format_rate(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
-def between_note(report: Report) -> str:
-    """What no finding is about: what lies between the steps, where that takes much of the time; else empty."""
-    share = format_share(share_between(report))
+def below_findings(report: Report) -> str:
+    """What no failed finding is about: what lies between the steps, where that takes much of the time; else empty."""
+    between = _between(report)
+    return f"All of that is of the training steps. {between}" if between else ""
+
+
+def _between(report: Report) -> str:
+    share = share_between(report)
     return (
-        f"What lies between them takes {share} of the time: see the verdict." if share_between(report) else ""
+        f"What lies between them takes {format_share(share)} of the time: see the verdict." if share else ""
     )
 
 
 def _nothing_in_steps(report: Report) -> str:
     """The sentence of a run without a failed rule and without a named cause, by what the captured steps leave open."""
-    if share_between(report):
-        return f"Nothing in the training steps: no rule failed. {between_note(report)}"
+    between = _between(report)
+    if between:
+        return f"Nothing in the training steps: no rule failed. {between}"
     if spent_outside(report):
         return "Nothing in the captured steps: no rule failed. Others took longer: see the warning."
     return "Nothing: no rule failed."

@@ -19,6 +19,8 @@ from tpuprof.signals.steps import StepSignals
 from tpuprof.signals.telemetry import TelemetrySignals
 from tpuprof.units import PS_PER_MS, ps_to_ms
 
+# What JAX calls the programs of `jnp.stack` and `jnp.concatenate`, whatever they join.
+JOIN = "concatenate"
 # Compute ops of a program up to which it is one op that was called by itself (ops): XLA adds a copy to some.
 FEW_OPS = 2
 # Time of a run of an op up to which it may be the CPU client's own cost of starting it (ms): handing parts to the
@@ -66,7 +68,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
             if kind == "compute"
         ]
         computing = sum(ms for _, ms in ops)
-        return sum(ms for name, ms in ops if name == "concatenate") / computing if computing else 0.0
+        return sum(ms for name, ms in ops if name == JOIN) / computing if computing else 0.0
 
     @signal("share")
     def short_ops_share(self) -> float:

@@ -13,7 +13,7 @@ from tpuprof.compare.diff import signed_ms
 from tpuprof.parts import DEVICE_PARTS, PARTS, TRACING
 from tpuprof.render.content import failed_findings, first_to_try
 from tpuprof.render.triage import verdict_note
-from tpuprof.report.labels import device_count, format_rate, host_count, nothing_failed
+from tpuprof.report.labels import below_findings, device_count, format_rate, host_count, nothing_failed
 from tpuprof.report.step_times import runs_ahead
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.comparison import changed_findings, changed_parts, changed_times
@@ -283,9 +283,8 @@ def _findings(view: View) -> Any:
         return section("What to try", empty("No finding failed", nothing_failed(view.report)))
     lines = finding_lines(failed[:_SHOWN_FINDINGS], view, "first")
     more = link(f"All {len(view.report.findings)} findings", view.go("findings"))
-    return section(
-        "What to try", lines, more, note="Most step time at stake first, a specific cause before a broad one."
-    )
+    order = "Most step time at stake first, a specific cause before a broad one."
+    return section("What to try", lines, more, note=f"{order} {below_findings(view.report)}".rstrip())
 
 
 def _environment(view: View) -> Any:

@@ -61,7 +61,7 @@ _EXPLAINED = {
 FLOW = "flow"
 _OF_FLOW = ("jit_cond", "jit_scan", "jit_while")
 # Causes that lie in what a program is given.
-_OF_ARGUMENTS = ("shape", "dtype")
+OF_ARGUMENTS = ("shape", "dtype")
 # Compiles that reads of conditions make: a value decides how many rounds a Python loop has, or which branch is taken.
 ENDS = "ends"
 _CONDITION = "__bool__ ("
@@ -96,7 +96,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
     # A jitted function is given its arguments where it is called: its own first line that uses one can change nothing.
-    given = _traces_to_compile(signals) and chosen[0].cause.kind in _OF_ARGUMENTS
+    given = _traces_to_compile(signals) and chosen[0].cause.kind in OF_ARGUMENTS
     calls = _calls(chosen)
     evidence = [*calls, *evidence] if given else [*evidence, *calls]
     evidence += _rates(signals)

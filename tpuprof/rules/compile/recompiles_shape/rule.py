@@ -87,11 +87,10 @@ from dataclasses import replace
 from tpuprof.model.compile.cause import WEIGHTS
 from tpuprof.report.schema import CompileRow
 from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
-from tpuprof.rules.shared.recompiles import check_kinds, chosen_compiles
+from tpuprof.rules.shared.recompiles import OF_ARGUMENTS, check_kinds, chosen_compiles
 from tpuprof.signals import Signals
 from tpuprof.units import listed
 
-KINDS = ("shape", "dtype")
 # Steps in a row that compile for a size larger by the same amount, from which that is no chance (steps). A judgement:
 # lengths of a few tens that are drawn by chance do so once in thousands of captures.
 GROWS_FROM_STEPS = 4
@@ -128,10 +127,10 @@ NAMED = 3
 )
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for a new shape or dtype take enough of the step time."""
-    found = check_kinds(signals, KINDS)
+    found = check_kinds(signals, OF_ARGUMENTS)
     if found.status != FAILED:
         return replace(found, cases=frozenset())
-    chosen = chosen_compiles(signals.step_compiles, KINDS)
+    chosen = chosen_compiles(signals.step_compiles, OF_ARGUMENTS)
     weights = of_weights(chosen)
     what = "the model's weights changed" if weights else "inputs changed"
     title = f"{found.title}; {what}{_change(chosen)}"

@@ -211,9 +211,10 @@ def check(signals: Signals) -> Outcome:
     """Fail where reads make the device work twice, or where most steps hold one and its turns are worth naming."""
     if uncut(signals):
         return passed(reason=SEE)
-    early = computed_again(signals) or own_graphs(signals)
-    cases = _cases(signals) | ({"early"} if early else set())
-    return replace(early or _turns(signals), cases=cases)
+    early, cases = computed_again(signals) or own_graphs(signals), _cases(signals)
+    if early:
+        return replace(early, cases=cases | {"early"})
+    return replace(_turns(signals, cases), cases=cases)
 
 
 def _cases(signals: Signals) -> frozenset[str]:
@@ -243,8 +244,8 @@ def _reads_several(signals: Signals) -> bool:
     return sum(row.occurrences for row in rows) >= SEVERAL_FROM * len(signals.steps)
 
 
-def _turns(signals: Signals) -> Outcome:
-    """Fail where most steps hold a read and the turns it forces are worth naming."""
+def _turns(signals: Signals, cases: frozenset[str]) -> Outcome:
+    """Fail where most steps hold a read and the turns it forces are worth naming; `cases` say what is read."""
     in_steps = signals.reads_in_steps_share
     evidence = blocked_evidence(signals)
     if in_steps < READS_IN_STEPS_SHARE:
@@ -291,7 +292,7 @@ def _turns(signals: Signals) -> Outcome:
         )
     free = Change(unblock=True)
     # What the host computes with copied arrays, a device that is this machine's CPU takes as long for.
-    moves = signals.device_type == "CPU" and "arrays" in _cases(signals)
+    moves = signals.device_type == "CPU" and "arrays" in cases
     known, sure = (False, 0.0) if moves else _sure_gain(signals)
     # The profiler adds to each read: how much of what those of ready values took is saved is not sure.
     ready = signals.ready_reads_ms / signals.step_ms

@@ -77,6 +77,7 @@ from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, 
 from tpuprof.rules.programs import JAX
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, PRICED_FROM_SHARE
 from tpuprof.signals import Signals
+from tpuprof.signals.device import JOIN
 from tpuprof.signals.telemetry import CompileLimit
 from tpuprof.simulate.change import Change
 from tpuprof.units import count_of, counted, format_share, listed
@@ -92,10 +93,9 @@ ONE_FUNCTION_FROM_SHARE = 0.8
 # The same where Python may need each result before the next call: how many calls can go is not known.
 CALLED_LESS = counterfactual(Change(host={part.DISPATCH: 0.0}), Change())
 
-# What JAX calls the programs of slices (`data[at : at + length]`), of `jnp.stack` and `jnp.concatenate`, and those that
-# make shapes fit for these, which other code has as well.
+# What JAX calls the programs of slices (`data[at : at + length]`), and those that make shapes fit for these and for
+# joins, which other code has as well.
 _SLICES = frozenset({"dynamic_slice", "slice"})
-_JOINS = frozenset({"concatenate"})
 _RESHAPES = frozenset({"broadcast_in_dim", "reshape", "squeeze"})
 # Share of a step's calls from which it is those that make a batch (share): most of them.
 SLICES_FROM_SHARE = 0.5
@@ -225,7 +225,7 @@ def _cases_of_jax(signals: Signals, found: EagerDispatch) -> set[str]:
     """Whether a batch is made of slices or small arrays, or a buffer grows, and whether the program uses torchax."""
     if signals.framework != JAX:
         return set()
-    of_slices = {name: calls for name, calls in found.called if name in (*_SLICES, *_JOINS, *_RESHAPES)}
+    of_slices = {name: calls for name, calls in found.called if name in (*_SLICES, JOIN, *_RESHAPES)}
     many = sum(of_slices.values()) >= SLICES_FROM_SHARE * found.programs
     cases = {"slices"} if many and not of_slices.keys() <= _RESHAPES else set()
     computing = signals.typical_parts.get(part.COMPUTE, 0.0) / signals.typical_ms
