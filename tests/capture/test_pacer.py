@@ -522,6 +522,7 @@ def test_a_dropped_recording_never_counts(follows):
         controller.record_by_clock()
         said = [each.announced(controller.plan) for each in recorder.started]
         assert [each.startswith("recording again") for each in said] == [False, True]
+        assert said[1] == "recording again"  # it ended with why, and is not kept
     controller.finish()
     assert recorder.kept is (recorder.started[1] if follows else None)
 

@@ -337,13 +337,13 @@ class Controller:
             raise
 
     def _why_again(self) -> str:
-        """Why another recording by the clock begins; empty where the one before said so when it ended."""
+        """Why another recording by the clock begins; empty where the one before was dropped, and said so."""
         before = self._ended[-1] if self._ended and self._ended[-1].by_clock else None
-        if before is not None and before.dropped:
+        if before is None:
             return ""
-        if before is not None and before.empty:
+        if before.empty:
             return ": no steps were found in the last recording, which is kept until one has some"
-        if before is None or before.compiles or before.quiet_seconds is not None:
+        if before.compiles or before.quiet_seconds is not None:
             return ": XLA compiled a program in the last recording, which is kept until one without compiles is made"
         if before.whole:
             return ": a compile was under way at the end of the last recording"
