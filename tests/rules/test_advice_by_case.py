@@ -23,9 +23,9 @@ from tpuprof.report.schema import Cause
 from tpuprof.report.sections import HostStackRow, InputRow
 from tpuprof.rules.docstring import Page
 from tpuprof.rules.host.device_to_host_sync.rule import SEVERAL_FROM
-from tpuprof.rules.host.host_blocked.rule import ADVISED_FROM_SHARE, _cases
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
+from tpuprof.rules.shared.host_cases import ADVISED_FROM_SHARE, NEAR_LINES, host_cases
 from tpuprof.signals.telemetry import CompileLimit
 
 TEXT = """A rule.
@@ -68,7 +68,7 @@ def test_the_page_has_all_of_them_without_marks():
     ("share", "named"), [(ADVISED_FROM_SHARE * 1.01, True), (ADVISED_FROM_SHARE * 0.99, False)]
 )
 def test_a_kind_counts_from_a_share(share, named):
-    found = _cases({"host:sleep": 1 - share, "host:gil": share}, [])
+    found = host_cases({"host:sleep": 1 - share, "host:gil": share}, [])
     assert found == ({"own", "sleep", "gil"} if named else {"own", "sleep"})
 
 
@@ -83,15 +83,15 @@ def test_a_kind_counts_from_a_share(share, named):
     ],
 )
 def test_only_the_threads_own_work_can_be_taken_out_of_it(part, advised, not_advised):
-    text = find_rule("host-blocked").page.remedy("torch_xla").text_for(_cases({part: 5.0}, []))
+    text = find_rule("host-blocked").page.remedy("torch_xla").text_for(host_cases({part: 5.0}, []))
     assert advised in text
     assert not_advised not in text
 
 
 def test_flax_counts_where_it_walks_modules():
     walks = stack("host:python", 2.0, "flatten (/venv/lib/python3.11/site-packages/flax/nnx/graph.py:9)")
-    assert "flax" in _cases({"host:python": 4.0}, [walks, stack("host:python", 2.0)])
-    assert "flax" not in _cases({"host:python": 4.0}, [stack("host:python", 4.0)])
+    assert "flax" in host_cases({"host:python": 4.0}, [walks, stack("host:python", 2.0)])
+    assert "flax" not in host_cases({"host:python": 4.0}, [stack("host:python", 4.0)])
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_flax_counts_where_it_walks_modules():
 )
 def test_a_wait_for_an_array_of_jax_is_a_read(call, jax, read):
     waits = HostStackRow("host:wait", ["f (/home/u/train.py:1)"], call, "/home/u/train.py:1", call, 3.0, 0.0)
-    cases = _cases({"host:wait": 4.0}, [waits], jax=jax)
+    cases = host_cases({"host:wait": 4.0}, [waits], jax=jax)
     assert ("read" in cases, "own" in cases) == (read, not read)
     text = find_rule("host-blocked").page.remedy("jax").text_for(cases)
     assert ("wait until the device has computed it" in text, "worker processes" in text) == (read, not read)
@@ -116,14 +116,14 @@ def test_other_work_beside_a_read_keeps_its_advice():
     waits = HostStackRow(
         "host:wait", ["f (/home/u/train.py:1)"], "np.asarray(h)", "/a.py:1", "np.asarray(h)", 3.0, 0.0
     )
-    assert {"read", "own", "python"} <= _cases({"host:wait": 4.0, "host:python": 4.0}, [waits], jax=True)
+    assert {"read", "own", "python"} <= host_cases({"host:wait": 4.0, "host:python": 4.0}, [waits], jax=True)
 
 
 @pytest.mark.parametrize(("looking", "own"), [(4.0, False), (2.0, True)])
 def test_who_looks_at_a_program_is_told_to_look_once(looking, own):
     lower = "lower (/venv/lib/python3.11/site-packages/jax/_src/stages.py:736)"
     rows = [stack("host:python", looking, lower), stack("host:python", 4.0 - looking)]
-    cases = _cases({"host:python": 4.0}, rows, jax=True)
+    cases = host_cases({"host:python": 4.0}, rows, jax=True)
     assert ("program" in cases, "own" in cases, "python" in cases) == (True, own, own)
     text = find_rule("host-blocked").page.remedy("jax").text_for(cases)
     assert ("ask once, before the loop" in text, "worker processes" in text) == (True, own)
@@ -145,8 +145,29 @@ LINEAR = "forward (/v/site-packages/torch/nn/modules/linear.py:9)"
 )
 def test_a_module_that_computes_on_the_host_is_to_be_moved(part, frames, module):
     row = HostStackRow(part, frames, "f()", "/home/u/train.py:1", "teacher(x)", 5.0, 0.0)
-    text = find_rule("host-blocked").page.remedy("torch_xla").text_for(_cases({part: 5.0}, [row]))
+    text = find_rule("host-blocked").page.remedy("torch_xla").text_for(host_cases({part: 5.0}, [row]))
     assert ("move it and its inputs to the device" in text) is module
+
+
+@pytest.mark.parametrize(
+    ("part", "frames", "dependent"),
+    [
+        ("host:python", ["<module> (/u/knn.py:69)", "neighbours (/u/knn.py:40)"], True),
+        ("host:python", [f"<module> (/u/knn.py:{69 + NEAR_LINES})"], True),
+        ("host:python", [f"<module> (/u/knn.py:{69 + NEAR_LINES + 1})"], False),
+        # Before the read, at the same line of another file, and where the thread waits or writes.
+        ("host:python", ["<module> (/u/knn.py:68)"], False),
+        ("host:python", ["<module> (/u/data.py:69)"], False),
+        ("host:io", ["<module> (/u/knn.py:69)"], False),
+    ],
+)
+@pytest.mark.parametrize("framework", ["torch_xla", "torch_tpu", "jax"])
+def test_work_on_a_value_that_the_step_has_just_read_is_for_the_device(part, frames, dependent, framework):
+    row = HostStackRow(part, frames, "f()", "/u/knn.py:40", "f()", 5.0, 0.0)
+    cases = host_cases({part: 5.0}, [row], reads=["/u/knn.py:69", "elsewhere"])
+    text = find_rule("host-blocked").page.remedy(framework).text_for(cases)
+    assert ("no other thread can take it over" in text) is dependent
+    assert "Take this work out" in text
 
 
 def test_a_run_that_sleeps_is_not_told_of_garbage():
@@ -189,6 +210,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
             "module",
             "program",
             "read",
+            "dependent",
         },
         "input-starved": {"again", "arguments", "batches", "workers", "restarts"},
         "uneven-steps": {"work", "input", "read"},

@@ -16,15 +16,18 @@ from tpuprof.decode.find import find
 from tpuprof.errors import TpuprofError
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.run import build_run
+from tpuprof.report.labels import shared_saving
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules import thresholds
 from tpuprof.rules.base import Price, Rule, counterfactual, failed, not_applicable, passed
 from tpuprof.rules.docstring import Page
+from tpuprof.rules.pricing import simulator_of
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
 from tpuprof.rules.shared_savings import share_ops
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
+from tpuprof.units import format_ms
 
 
 def made(name, check, *, broad=False, narrows="", category="tests"):
@@ -296,6 +299,32 @@ def test_findings_that_save_the_same_time_say_so(tmp_path, one, other, shared):
     rules = [made("one", removing(one)), made("other", removing(other))]
     found = {each.rule: each.shares_saving_with for each in run_rules(Signals(report_of(run), run), rules)}
     assert found == ({"one": ["other"], "other": ["one"]} if shared else {"one": [], "other": []})
+
+
+def test_findings_that_share_their_saving_say_what_all_of_them_save(tmp_path):
+    """The read and the work on what it read were one fault: neither price alone was what the cure saved."""
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+    less = Change(host={"tracing": 0.8}, device={"compute": 0.5})
+    changes = {"one": less, "other": Change(unblock=True)}
+    rules = [made(name, removing(change)) for name, change in changes.items()]
+    found = {each.rule: each for each in run_rules(Signals(report_of(run), run), rules)}
+    one, other = found["one"], found["other"]
+    simulator = simulator_of(run.hosts)
+    together = simulator.measured_ms - simulator.step_ms(changes["one"].and_also(changes["other"]))
+    assert one.saves_together_ms == other.saves_together_ms == pytest.approx(together)
+    assert max(one.savings.high, other.savings.high) < together < one.savings.high + other.savings.high
+    assert shared_saving(one) == (
+        f"It shares this saving with other: do not add them up. Fixing both saves up to {format_ms(together)} per step "
+        "(simulated)."
+    )
+
+
+def test_two_findings_that_save_no_more_than_one_of_them_have_no_price_together(tmp_path):
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+    rules = [made(name, removing(Change(host={"tracing": 0.0}))) for name in ("one", "other")]
+    for each in run_rules(Signals(report_of(run), run), rules):
+        assert each.saves_together_ms is None
+        assert shared_saving(each).endswith("do not add them up.")
 
 
 @pytest.mark.parametrize(

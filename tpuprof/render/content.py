@@ -120,7 +120,7 @@ def other_findings(report: Report) -> list[tuple[str, list[Finding]]]:
 
 def shares(finding: Finding) -> str:
     """Which other findings save the same time, empty where none does."""
-    return shared_saving(finding.shares_saving_with)
+    return shared_saving(finding)
 
 
 def _takes_no_time(finding: Finding) -> bool:

@@ -159,6 +159,10 @@ def _finding(finding: Finding, rows: int, limit: int) -> list[str]:
         facts.append(f"a fix saves {plain(content.savings(finding))}")
         if finding.shares_saving_with:
             facts.append(f"shares this saving with {plain(', '.join(finding.shares_saving_with))}")
+        if finding.saves_together_ms is not None:
+            facts.append(
+                f"together they save up to {format_ms(finding.saves_together_ms)} per step, simulated"
+            )
     elif finding.reason:
         facts.append(f"not priced: {plain(finding.reason, limit)}")
     parts = [f"**{plain(finding.title)}** ({', '.join(facts)})", plain(finding.why, 600)]

@@ -167,8 +167,8 @@ def _findings(report: Report) -> list[RenderableType]:
         lines.append(Text(f"   {_saving(finding)}  [{finding.rule}, {finding.confidence} confidence]"))
         lines += _where(finding)
         lines += [Text(f"   Tried: {printable(each)}") for each in tried(finding)]
-        if shared_saving(finding.shares_saving_with):
-            lines.append(Text(f"   {printable(shared_saving(finding.shares_saving_with))}"))
+        if shared_saving(finding):
+            lines.append(Text(f"   {printable(shared_saving(finding))}"))
         sources = [each.places for each in finding.evidence if each.source]
         # Of a pod, the line stands with its hosts.
         if sources and finding.on_hosts is None:

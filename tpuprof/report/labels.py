@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.parts import word_of
 from tpuprof.report.between import share_between, spent_outside
-from tpuprof.units import counted, format_share
+from tpuprof.units import counted, format_ms, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tpuprof.report.schema import HostReadRow, Report, Savings, TransferRow
+    from tpuprof.report.schema import Finding, HostReadRow, Report, Savings, TransferRow
     from tpuprof.report.sections import FallbackRow
 
 # Rules about what the verdict names whose reasons are shown where none of them failed (rules).
@@ -110,11 +110,16 @@ def cache_title(status: str) -> str:
     return _CACHE_STATES.get(status, "")
 
 
-def shared_saving(names: list[str]) -> str:
-    """Which findings save the same time, as a sentence; empty where none does."""
+def shared_saving(finding: Finding) -> str:
+    """Which findings save the same time, and what all of them save together; empty where none does."""
+    names = finding.shares_saving_with
     if not names:
         return ""
-    return f"It shares this saving with {', '.join(names)}: do not add them up."
+    said = f"It shares this saving with {', '.join(names)}: do not add them up."
+    if finding.saves_together_ms is None:
+        return said
+    all_of_them = "both" if len(names) == 1 else f"all {len(names) + 1}"
+    return f"{said} Fixing {all_of_them} saves up to {format_ms(finding.saves_together_ms)} per step (simulated)."
 
 
 def samples_per_second(report: Report) -> str:

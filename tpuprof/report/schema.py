@@ -421,6 +421,8 @@ class Finding:
     reason: str = ""
     # Rules whose savings are of the same stretches of time: fixing both saves them once.
     shares_saving_with: list[str] = field(default_factory=list)
+    # What this fix and all of those save together (ms per step, an upper end); None where that is unknown.
+    saves_together_ms: float | None = None
     # What came of its fix where that was tried, the oldest first.
     proofs: list[ProofRow] = field(default_factory=list)
     # Of a pod, on which hosts it failed, and whose evidence and price these are; None in other reports.

@@ -16,7 +16,7 @@ from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded, doubted, mea
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.few_steps import of_few_steps, of_the_mean, uneven
 from tpuprof.rules.shared.timeline_evidence import Places
-from tpuprof.rules.shared_savings import shared_savings
+from tpuprof.rules.shared_savings import shared_savings, together_ms
 from tpuprof.rules.thresholds import (
     BROAD_RANKS_AT,
     DEVICE_BOUND_FROM_SHARE,
@@ -141,7 +141,30 @@ def _with_shared(
         return findings
     ops = {rule: prices[rule].ops for rule in replayed}
     shared = shared_savings(pricing.simulator, replayed, ops)
-    return [replace(each, shares_saving_with=shared.get(each.rule, [])) for each in findings]
+    together = _together(findings, replayed, shared, pricing)
+    return [
+        replace(each, shares_saving_with=shared.get(each.rule, []), saves_together_ms=together.get(each.rule))
+        for each in findings
+    ]
+
+
+def _together(
+    findings: list[Finding], replayed: dict[str, Change], shared: dict[str, list[str]], pricing: Pricing
+) -> dict[str, float | None]:
+    """By rule what its fix saves together with those that save the same time; None where that is unknown (ms)."""
+    # Captured steps that recording stretched say nothing of what several fixes save of the others.
+    if isinstance(pricing.simulator, str) or pricing.unrecorded_ms is not None:
+        return {}
+    most = {
+        each.rule: each.savings.high
+        for each in findings
+        if each.status == FAILED and each.savings is not None and each.savings.per == "step"
+    }
+    return {
+        rule: together_ms(pricing.simulator, replayed, [rule, *others], most)
+        for rule, others in shared.items()
+        if others and {rule, *others} <= most.keys()
+    }
 
 
 def of_the_capture(finding: Finding) -> Finding:

@@ -84,6 +84,20 @@ def share_gain(one: float, other: float, together: float) -> bool:
     return smaller > 0 and one + other - together >= SHARED_FROM_SHARE * smaller
 
 
+def together_ms(
+    simulator: Simulator, changes: Mapping[str, Change], rules: list[str], most: Mapping[str, float]
+) -> float | None:
+    """What the fixes of rules save together at most (ms per step), None where that is not more than one of them saves.
+
+    `most` is the upper end of each rule's price, which may be another one than its change's replay: all of them
+    together save at most their sum.
+    """
+    change = reduce(Change.and_also, (changes[rule] for rule in rules))
+    gained = min(simulator.measured_ms - simulator.step_ms(change), sum(most[rule] for rule in rules))
+    smallest, largest = (pick(most[rule] for rule in rules) for pick in (min, max))
+    return gained if gained >= largest + SHARED_FROM_SHARE * smallest > 0 else None
+
+
 def shared_savings(
     simulator: Simulator, changes: Mapping[str, Change], ops: Mapping[str, Mapping[Op, float]]
 ) -> dict[str, list[str]]:

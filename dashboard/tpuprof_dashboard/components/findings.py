@@ -137,9 +137,7 @@ def _body(finding: Finding, view: View) -> Any:
     if finding.reason:
         parts.append(dmc.Text(finding.reason, c="dimmed", className="tpu-wrap"))
     if finding.savings:
-        parts.append(
-            dmc.Text(f"{_price(finding)} {shared_saving(finding.shares_saving_with)}", size="sm", mt="xs")
-        )
+        parts.append(dmc.Text(f"{_price(finding)} {shared_saving(finding)}", size="sm", mt="xs"))
     parts += [dmc.Text(each, size="sm", mt="xs", className="tpu-wrap") for each in host_sentences(finding)]
     parts += [dmc.Text(f"Tried: {each}", size="sm", mt="xs", className="tpu-wrap") for each in tried(finding)]
     # What is to be done before what it rests on.

@@ -29,6 +29,10 @@ is not counted.
 [own] Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less
 often, or buffer what is written.
 
+[dependent] Where this work uses a value that the step has just read from the device (`.cpu()`, `.item()`), and its
+result goes back to the device, no other thread can take it over. Write it in torch ops on the device: then neither the
+work nor the read holds the step up. What the device computes instead is not in the price.
+
 [module] Where a module computes on tensors in the host's memory (a teacher or a metric that was not moved), move it and
 its inputs to the device: `teacher.to(device)`. What the device then computes is not in the price's upper end.
 
@@ -50,6 +54,10 @@ what exists then is not walked again.
 often, or buffer what is written. `torch.accelerator.synchronize()` in the step makes the thread wait for the device:
 leave it out.
 
+[dependent] Where this work uses a value that the step has just read from the device (`.cpu()`, `.item()`), and its
+result goes back to the device, no other thread can take it over. Write it in torch ops on the device: then neither the
+work nor the read holds the step up. What the device computes instead is not in the price.
+
 [module] Where a module computes on tensors in the host's memory (a teacher or a metric that was not moved), move it and
 its inputs to the device: `teacher.to(device)`. What the device then computes is not in the price's upper end.
 
@@ -68,6 +76,10 @@ and save from another thread, do it less often. Call `jax.device_put` for the ne
 
 [read] `np.asarray` and `np.array` of a JAX array wait until the device has computed it, and copy it: read the result of
 the step before while this one runs, read it in every hundredth step only, or compute what you need of it in the step.
+
+[dependent] Where this work uses a value that the step has just read from the device (`np.asarray`, `float`), and its
+result goes back to the device, no other thread can take it over. Write it in `jax.numpy` inside the jitted step: then
+neither the work nor the read holds the step up. What the device computes instead is not in the price.
 
 [lock] Where it waits for a queue, another thread or a process (`queue.get`, `acquire`, `join`, `subprocess.run`), that
 one is the slower of the two: let more threads or processes fill the queue, hold the lock for less time, and let a
@@ -113,8 +125,6 @@ from dataclasses import replace
 
 from tpuprof import parts as part
 from tpuprof.model.device.op_kind import OpKind, with_the_host
-from tpuprof.model.host.samples import READ_BY
-from tpuprof.model.host.stacks import looks_at_program
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.report.host_lines import (
     LINE_FROM_SHARE,
@@ -132,6 +142,7 @@ from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.shared.half_hidden import half_hidden
+from tpuprof.rules.shared.host_cases import host_cases, runs_module
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, SAMPLED_FROM_MS
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
@@ -139,22 +150,13 @@ from tpuprof.units import format_ms
 
 # Lines listed as evidence of each kind of host time (rows).
 SHOWN = 3
-# Share of this time that a kind of it must have for its advice to be given. A judgement.
-ADVISED_FROM_SHARE = 0.2
 # Share of the time at the line in the title from which the title has other time that the price takes out as well: a
 # saving that is larger than the only time in the title looks wrong. A judgement.
 TOLD_FROM_SHARE = 0.2
 # Share of a callback's time from which a title names what else the price may take out (share): times have three digits,
 # and of less the sum of both reads like the callback's time.
 SEEN_FROM_SHARE = 0.01
-# The advice's case of functions that look at a program.
-_PROGRAM = "program"
-# Kinds of time that another thread or Python's collector causes, and waits and looks at programs that have advice of
-# their own. All others are the training thread's own work.
-_OTHERS_WORK = frozenset({"lock", "gil", "gc", "read", _PROGRAM})
-_SLEEP, _GIL, _PYTHON = "host:sleep", "host:gil", "host:python"
-# How a frame of a stack says that it is Flax's, torch's, and of torch's modules.
-_FLAX, _TORCH, _MODULES = "/flax/nnx/", "/torch/", "/torch/nn/modules/"
+_SLEEP, _GIL = "host:sleep", "host:gil"
 # Why nothing is said where a capture is a few milliseconds long.
 TOO_FEW = "the capture is so short that the sampler looked once or twice: capture more steps"
 # Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
@@ -175,6 +177,7 @@ SAMPLES_FOR_HIGH = 36
         "sampled_host_ms",
         "sampled_late",
         "cpus_taken",
+        "python_reads_if_seen",
         "framework",
     ),
 )
@@ -224,7 +227,7 @@ def check(signals: Signals) -> Outcome:
             hidden=_hidden(signals, sampled) / signals.step_ms,
         ),
         confidence="high" if sure else "medium",
-        cases=_cases(sampled, stacks, jax="jax" in signals.framework),
+        cases=_cases(signals, sampled),
     )
 
 
@@ -270,7 +273,7 @@ def _half_hidden(signals: Signals, sampled: dict[str, float], evidence: list[Evi
             decides=True,
         ),
         confidence="medium",
-        cases=_cases(sampled, stacks, jax="jax" in signals.framework),
+        cases=_cases(signals, sampled),
     )
 
 
@@ -282,43 +285,15 @@ def _left(total: float, where: Where | None, stacks: list[HostStackRow], name: s
     """
     if name == _GIL:
         return 0.0
-    moved = sum(row.exposed_ms_per_step for row in stacks if row.part == name and _runs_module(row))
+    moved = sum(row.exposed_ms_per_step for row in stacks if row.part == name and runs_module(row))
     named = max(where.ms - moved, 0.0) if where is not None else 0.0
     return 1 - min(named / total, 1.0)
 
 
-def _cases(sampled: dict[str, float], stacks: list[HostStackRow], *, jax: bool = False) -> frozenset[str]:
-    """The kinds of time that are a good part of it, and Flax where that walks modules: each has advice of its own.
-
-    In JAX a wait in `np.asarray` is one for the device, and no work of the thread.
-    """
-    enough = ADVISED_FROM_SHARE * sum(sampled.values())
-    looking = [row for row in stacks if row.part in sampled and looks_at_program(row.frames)]
-    rest = dict(sampled)
-    for row in looking:
-        rest[row.part] -= row.exposed_ms_per_step
-    kinds = {name.rpartition(":")[2] for name, ms in rest.items() if ms >= enough}
-    if sum(row.exposed_ms_per_step for row in looking) >= enough:
-        kinds.add(_PROGRAM)
-    seen = {"flax": _walks_flax, "module": _runs_module}
-    for case, test in seen.items():
-        rows = [row for row in stacks if row.part in sampled and test(row)]
-        if rows and sum(row.exposed_ms_per_step for row in rows) >= enough:
-            kinds.add(case)
-    if jax and unended_read(stacks, READ_BY) and sampled.get(WAIT, 0.0) >= enough:
-        kinds = kinds - {"wait"} | {"read"}
-    own = {"own"} if kinds - _OTHERS_WORK - seen.keys() or not kinds else set()
-    return frozenset(kinds | own)
-
-
-def _walks_flax(row: HostStackRow) -> bool:
-    return any(_FLAX in frame for frame in row.frames)
-
-
-def _runs_module(row: HostStackRow) -> bool:
-    """Whether a module computes on the host: code of torch runs in it, and gives the device no work."""
-    in_torch = row.part == _PYTHON and bool(row.frames) and _TORCH in row.frames[-1]
-    return in_torch and any(_MODULES in frame for frame in row.frames)
+def _cases(signals: Signals, sampled: dict[str, float]) -> frozenset[str]:
+    """The cases of advice that fit what the thread does."""
+    reads = [row.source for row in signals.python_reads_if_seen if row.source]
+    return host_cases(sampled, signals.host_stacks, jax="jax" in signals.framework, reads=reads)
 
 
 def _callbacks(signals: Signals, ms: float) -> Outcome:

@@ -1,0 +1,85 @@
+"""What the training thread does beside training, as the cases of advice that fit it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from tpuprof.model.host.samples import READ_BY
+from tpuprof.model.host.stacks import looks_at_program
+from tpuprof.model.host.unended_read import WAIT, unended_read
+from tpuprof.report.sections import HostStackRow
+
+# Share of this time that a kind of it must have for its advice to be given. A judgement.
+ADVISED_FROM_SHARE = 0.2
+# Lines of source between a read and the call after it, up to which that call may work on what was read (lines). A
+# judgement: the advice says "where this work uses the value".
+NEAR_LINES = 10
+# The advice's case of functions that look at a program, and of work on a value that the step has read before.
+_PROGRAM, _DEPENDENT = "program", "dependent"
+# Kinds of time that another thread or Python's collector causes, and waits and looks at programs that have advice of
+# their own. All others are the training thread's own work.
+_OTHERS_WORK = frozenset({"lock", "gil", "gc", "read", _PROGRAM})
+_PYTHON = "host:python"
+# How a frame of a stack says that it is Flax's, torch's, and of torch's modules.
+_FLAX, _TORCH, _MODULES = "/flax/nnx/", "/torch/", "/torch/nn/modules/"
+_PLACE = re.compile(r"\((.+):(\d+)\)$")
+
+
+def host_cases(
+    sampled: dict[str, float], stacks: list[HostStackRow], *, jax: bool = False, reads: Collection[str] = ()
+) -> frozenset[str]:
+    """The kinds of time that are a good part of it, and Flax where that walks modules: each has advice of its own.
+
+    `reads` are the lines (`file:line`) that read values of the device. In JAX a wait in `np.asarray` is one for the
+    device, and no work of the thread.
+    """
+    enough = ADVISED_FROM_SHARE * sum(sampled.values())
+    looking = [row for row in stacks if row.part in sampled and looks_at_program(row.frames)]
+    rest = dict(sampled)
+    for row in looking:
+        rest[row.part] -= row.exposed_ms_per_step
+    kinds = {name.rpartition(":")[2] for name, ms in rest.items() if ms >= enough}
+    if sum(row.exposed_ms_per_step for row in looking) >= enough:
+        kinds.add(_PROGRAM)
+    seen = {
+        "flax": _walks_flax,
+        "module": runs_module,
+        _DEPENDENT: lambda row: row.part == _PYTHON and _follows(row, reads),
+    }
+    for case, test in seen.items():
+        rows = [row for row in stacks if row.part in sampled and test(row)]
+        if rows and sum(row.exposed_ms_per_step for row in rows) >= enough:
+            kinds.add(case)
+    if jax and unended_read(stacks, READ_BY) and sampled.get(WAIT, 0.0) >= enough:
+        kinds = kinds - {"wait"} | {"read"}
+    own = {"own"} if kinds - _OTHERS_WORK - seen.keys() or not kinds else set()
+    return frozenset(kinds | own)
+
+
+def runs_module(row: HostStackRow) -> bool:
+    """Whether a module computes on the host: code of torch runs in it, and gives the device no work."""
+    in_torch = row.part == _PYTHON and bool(row.frames) and _TORCH in row.frames[-1]
+    return in_torch and any(_MODULES in frame for frame in row.frames)
+
+
+def _walks_flax(row: HostStackRow) -> bool:
+    return any(_FLAX in frame for frame in row.frames)
+
+
+def _follows(row: HostStackRow, reads: Collection[str]) -> bool:
+    """Whether a frame of the stack is at a line that reads a value, or a few lines below one in the same file."""
+    placed = [_place(source) for source in reads]
+    for frame in row.frames:
+        found = _PLACE.search(frame)
+        if found is None:
+            continue
+        file, line = found[1], int(found[2])
+        if any(file == of and 0 <= line - at <= NEAR_LINES for of, at in placed):
+            return True
+    return False
+
+
+def _place(source: str) -> tuple[str, int]:
+    file, _, line = source.rpartition(":")
+    return file, int(line) if line.isdigit() else -NEAR_LINES - 1
