@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from tpuprof.model.host.samples import READ_BY
 from tpuprof.model.host.stacks import looks_at_program
@@ -42,7 +42,7 @@ def host_cases(
     kinds = {name.rpartition(":")[2] for name, ms in rest.items() if ms >= enough}
     if sum(row.exposed_ms_per_step for row in looking) >= enough:
         kinds.add(_PROGRAM)
-    seen = {
+    seen: dict[str, Callable[[HostStackRow], bool]] = {
         "flax": _walks_flax,
         "module": runs_module,
         _DEPENDENT: lambda row: row.part == _PYTHON and _follows(row, reads),
