@@ -3,6 +3,10 @@
 import pytest
 
 from tests.builders import TraceBuilder
+from tests.rules.given import given, steps
+from tpuprof.report.sections import HostStackRow
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import outcome_of
 
 STEP, COUNT = 100_000, 8
 COPY, COMPUTE = 70_000, 25_000
@@ -56,3 +60,49 @@ def test_a_copy_behind_the_devices_work_costs_nothing(analyze):
     report = analyze(loop(computes=90_000))
     assert report.verdict.bound == "device"
     assert report.breakdown["host_to_device"].ms_per_step < 6
+
+
+def inline(*, event="H2D Dispatch"):
+    """A small program that the call runs itself waits for the one before, whose argument is copied for 70 ms."""
+    trace = TraceBuilder()
+    python, pool = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/7")
+    run = trace.host().line("tf_XLAEigen/1")
+    for number in range(COUNT):
+        at = number * STEP
+        python.event("train", at, STEP, _r=1, step_num=number)
+        python.event("PjitFunction(train_step)", at + 100, 4_000)
+        python.event("DevicePut", at + 200, 3_000)
+        python.event("PjitFunction(_unstack)", at + 5_000, STEP - 6_000)
+        python.event("PjRtCpuExecutable::ExecuteHelper", at + 5_100, STEP - 6_200)
+        if event:
+            pool.event(event, at + 4_200, COPY)
+        begins = at + STEP - 1_100 - COMPUTE
+        pool.event("ThunkExecutor::Execute (wait for completion)", begins, COMPUTE)
+        run.event("dot.1", begins, COMPUTE, hlo_op="dot.1", hlo_module="jit_train_step", program_id=1)
+    return trace
+
+
+def test_handing_over_a_small_program_waits_for_the_copies_before_it(analyze):
+    """A data set of 20 MB was an argument of each step: "the host hands over programs already built", and no fix."""
+    report = analyze(inline())
+    assert report.verdict.bound == "input"
+    assert report.breakdown["host_to_device"].ms_per_step == pytest.approx(69.1 + 3, abs=1.5)
+    assert found(report).status == "failed"
+
+
+def test_handing_over_without_a_copy_is_handing_over(analyze):
+    report = analyze(inline(event=""))
+    assert report.verdict.bound == "dispatch"
+    assert report.breakdown["host_to_device"].ms_per_step < 5
+
+
+@pytest.mark.parametrize(
+    ("call", "said"), [("train_step(p, x)", ", at "), ("key, sub", "; the host waits for them at ")]
+)
+def test_the_line_that_waits_need_not_be_the_call_that_is_given_the_arrays(call, said):
+    row = HostStackRow("host_to_device", ["<module> (/u/t.py:21)"], call, "/u/t.py:21", call, 40.0, 0.0)
+    signals = given(
+        steps=steps(host_to_device=40.0), copied_for="train_step", copied_again=0.0, stacks_if_sampled=[row]
+    )
+    title = outcome_of(find_rule("input-starved"), signals).title
+    assert title.endswith(f"NumPy's arrays that train_step is given{said}/u/t.py:21 ({call})")

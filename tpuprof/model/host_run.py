@@ -193,7 +193,7 @@ def _analyzed(
     devices = seen.devices
     busy = [each.busy for each in devices]
     activity = without_idle_waits(with_lock_after_waits(activity, driver, busy), busy)
-    activity = with_awaited_copies(activity, host, busy)
+    activity = with_awaited_copies(activity, host, driver, busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = host_compiles(host, words, steps, devices, compiles, history, unnamed=not protos)
     compiles = with_reads(compiles, driver)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpuprof.model.device.cpu import HANDED_OVER
 from tpuprof.model.host.activity import HostActivity
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import (
@@ -97,11 +98,14 @@ def given_to(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> str:
     return names[most - 1].removeprefix(_CALL).removesuffix(")") if enough else ""
 
 
-def with_awaited_copies(activity: HostActivity, host: Host, devices: Sequence[Spans]) -> HostActivity:
+def with_awaited_copies(
+    activity: HostActivity, host: Host, driver: Track | None, devices: Sequence[Spans]
+) -> HostActivity:
     """The same with waits for an idle device as copies to it, where the runtime copies meanwhile.
 
     `devices` is when each device works. A call with NumPy's arrays returns before they are copied, and the program
-    begins once they are: what the host waits for then is the copy.
+    begins once they are: what the host waits for then is the copy. XLA's CPU client runs small programs in the call
+    that hands them over, so such a call of the training thread waits for the copies of programs before it.
     """
     if activity.framework != "jax" or not devices:
         return activity
@@ -109,10 +113,21 @@ def with_awaited_copies(activity: HostActivity, host: Host, devices: Sequence[Sp
     copies = merge(
         *(union(track.start[found], track.end[found]) for track, found in rows if len(found)), EMPTY
     )
-    awaited = intersect(merge(*map(activity.spans, _WAITS)), subtract(copies, merge(*devices)))
-    if not len(awaited.start):
+    idle = subtract(copies, merge(*devices))
+    awaited = {each: intersect(activity.spans(each), idle) for each in _WAITS}
+    handing_over = intersect(activity.spans(Activity.DISPATCH), _handing_over(driver))
+    awaited[Activity.DISPATCH] = intersect(handing_over, idle)
+    if not any(len(each.start) for each in awaited.values()):
         return activity
-    by_activity = activity.by_activity
-    left = {each: subtract(activity.spans(each), awaited) for each in _WAITS}
-    copying = merge(activity.spans(Activity.HOST_TO_DEVICE), awaited)
-    return replace(activity, by_activity={**by_activity, **left, Activity.HOST_TO_DEVICE: copying})
+    left = {each: subtract(activity.spans(each), spans) for each, spans in awaited.items()}
+    copying = merge(activity.spans(Activity.HOST_TO_DEVICE), *awaited.values())
+    return replace(activity, by_activity={**activity.by_activity, **left, Activity.HOST_TO_DEVICE: copying})
+
+
+def _handing_over(driver: Track | None) -> Spans:
+    """When the training thread is in calls of XLA's CPU client that hand a program over."""
+    if driver is None:
+        return EMPTY
+    names = [name for name in driver.plane.events.names if name.endswith(HANDED_OVER)]
+    rows = driver.named(*names)
+    return union(driver.start[rows], driver.end[rows])

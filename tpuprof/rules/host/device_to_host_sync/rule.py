@@ -42,7 +42,8 @@ value of an earlier step, which is there already, or check it every fiftieth ste
 
 [library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
 and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
-reads to log can log less often (`logging_steps`, `log_every_n_steps`).
+reads to log can log less often (`logging_steps`, `log_every_n_steps`), and a scheduler that looks at the loss
+(`ReduceLROnPlateau`) can look once per epoch.
 
 ## How to fix in TorchTPU
 
@@ -59,7 +60,7 @@ as `(limit / norm).clamp(max=1)`. Where a value ends the Python loop, check it e
 
 [library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
 and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
-reads to log can log less often.
+reads to log can log less often, and a scheduler that looks at the loss (`ReduceLROnPlateau`) can look once per epoch.
 
 ## How to fix in JAX
 

@@ -85,7 +85,7 @@ start again, the price has the share of such steps that the capture holds: of lo
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.report.host_lines import SEEN_FROM_SHARE, lines_of, lines_told, where_of
+from tpuprof.report.host_lines import SEEN_FROM_SHARE, Where, lines_of, lines_told, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -163,7 +163,7 @@ def check(signals: Signals) -> Outcome:
         )
     given = signals.copied_for if largest == part.HOST_TO_DEVICE and again < AGAIN_FROM_SHARE else ""
     data = f"NumPy's arrays that {given} is given" if given else "data"
-    at = f", at {where.text}" if where else ""
+    at = _at(where, given)
     if where is None and largest == part.HOST_TO_DEVICE and signals.copied_at and not given:
         at = f", copied at {signals.copied_at}"
         evidence.append(Evidence("copied at", waits[largest], "ms per step", source=signals.copied_at))
@@ -179,6 +179,14 @@ def check(signals: Signals) -> Outcome:
         ),
         cases=frozenset({"arguments"}) if given else _cases(waits, again, signals.input_pipelines),
     )
+
+
+def _at(where: Where | None, given: str) -> str:
+    """The line that waits, as the end of the title. Of arrays that a function is given it need not be that call."""
+    if where is None:
+        return ""
+    elsewhere = given and f"{given}(" not in where.text
+    return f"; the host waits for them at {where.text}" if elsewhere else f", at {where.text}"
 
 
 def _cases(waits: dict[str, float], again: float, rows: list[InputRow]) -> frozenset[str]:
