@@ -36,6 +36,7 @@ def test_an_op_on_a_thread_of_autograd_ends_nothing(tmp_path):
 
 
 MODES = """
+import threading
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from tpuprof.capture.fallbacks import FallbackFinder
@@ -59,6 +60,14 @@ print("under theirs", len(_get_current_dispatch_mode_stack()))
 theirs.__exit__(None, None, None)
 finder.stop()
 print("at the end", len(_get_current_dispatch_mode_stack()))
+finder.step_ended(counters)
+clock = threading.Thread(target=finder.stop)
+clock.start()
+clock.join()
+print("stopped by another thread", len(_get_current_dispatch_mode_stack()), finder.watches)
+torch.bincount(torch.ones(3, dtype=torch.int64))
+finder.stop()
+print("stopped by its own", len(_get_current_dispatch_mode_stack()), finder.watches, finder.sources)
 """
 
 
@@ -71,6 +80,9 @@ def test_modes_of_the_program_end_where_it_ends_them(tmp_path):
         "alone 1",
         "under theirs 2",
         "at the end 0",
+        # A recording by the clock begins on a thread of its own: the mode of the training thread stayed to the end.
+        "stopped by another thread 1 True",
+        "stopped by its own 0 False {}",
     ]
 
 

@@ -37,7 +37,13 @@ class FallbackFinder:
         self.sources: dict[str, str] = {}
         self.gradients: set[str] = set()
         self._mode: Any = None
+        self._thread = 0
         self._watched = 0
+
+    @property
+    def watches(self) -> bool:
+        """Whether a mode of ours lies on a thread's stack, also an idle one."""
+        return self._mode is not None
 
     def step_ended(self, counters: dict[str, int]) -> None:
         """A step outside the capture ended: stop watching, and watch the next one if ops are still to be found."""
@@ -51,17 +57,23 @@ class FallbackFinder:
         self._watched += 1
         try:
             self._mode = _watch(_Look(wanted, self.sources, self.gradients))
+            self._thread = threading.get_ident()
             self._mode.__enter__()
         except Exception as error:
             self._mode = None
             note_failure("looking for the lines of fallbacks", error)
 
     def stop(self) -> None:
-        """Watch no longer. Under a mode that the program entered since, ours stays, idle, until a later call."""
+        """Watch no longer. Under a mode that the program entered since, ours stays, idle, until a later call.
+
+        So it does where another thread calls, as recording by the clock does: each thread has a stack of its own.
+        """
         mode = self._mode
         if mode is None:
             return
         mode.look.wanted = set()
+        if threading.get_ident() != self._thread:
+            return
         stack = _mode_stack()
         if not any(each is mode for each in stack):
             self._mode = None

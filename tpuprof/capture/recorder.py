@@ -256,6 +256,9 @@ class Recorder:
         if self._after is not None:
             self._after.step_ended()
         if self.controller.phase is Phase.DONE:
+            if self._fallbacks.watches:
+                # Recording by the clock ends on a thread of its own, which cannot take a mode off this one.
+                self._fallbacks.stop()
             return
         with self._lock:
             self._boundary(number)
