@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -81,3 +82,13 @@ def test_it_ends_after_many_calls(calls, monkeypatch):
     for _ in range(5):
         np.linalg.norm([1.0])
     assert sys.getprofile() is None
+
+
+def test_another_thread_ends_it_with_the_next_call(calls):
+    calls.start()
+    clock = threading.Thread(target=calls.stop)
+    clock.start()
+    clock.join()
+    np.linalg.norm([1.0])
+    assert sys.getprofile() is None
+    assert calls.rows() == []

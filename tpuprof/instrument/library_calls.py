@@ -31,15 +31,20 @@ class LibraryCalls:
         # The bound method, made once: it is compared by identity.
         self._hook = self._called
         self.asked = bool(os.environ.get(VARIABLE))
+        self._ended = False
 
     def start(self) -> None:
         """Begin, once, unless the program watches its calls itself."""
         if self.asked and sys.getprofile() is None:
-            self.asked = False
+            self.asked = self._ended = False
             sys.setprofile(self._hook)
 
     def stop(self) -> None:
-        """End; harmless where it did not begin."""
+        """End; harmless where it did not begin.
+
+        Each thread has a hook of its own: where another one calls, as recording by the clock does, the next call ends.
+        """
+        self._ended = True
         if sys.getprofile() is self._hook:
             sys.setprofile(None)
 
@@ -58,7 +63,9 @@ class LibraryCalls:
         return found[:MOST_ROWS]
 
     def _called(self, frame: FrameType, event: str, _what: object) -> None:
-        if event != "call":
+        if self._ended and sys.getprofile() is self._hook:
+            sys.setprofile(None)
+        if event != "call" or self._ended:
             return
         try:
             self._note(frame)
