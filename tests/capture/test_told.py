@@ -54,7 +54,9 @@ BEGINS = (
     "no training step was seen so far: recording a few seconds of whatever runs, and again until that shows steps and "
     "no compile"
 )
-ENDS = "recorded 1.0 s by the clock; the analysis looks for steps in it; starting and ending the profiler took "
+ENDS = (
+    "recorded 1.0 s by the clock; the analysis looks for steps in it; starting and ending the profiler took "
+)
 
 
 def test_recordings_by_the_clock_are_two_sentences(recorder, controller):

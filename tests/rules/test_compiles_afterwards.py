@@ -11,8 +11,8 @@ from tests.rules.given import compiled, given
 from tests.rules.situations import steps
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.analysis.sections.measure_next import measure_next
-from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, CompilingLine
 from tpuprof.model.compile.no_finding import TOLD_FROM_SHARE
+from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, CompilingLine
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
@@ -179,7 +179,9 @@ def test_those_that_come_again_are_a_finding_and_no_warning(tmp_path):
 def test_where_few_steps_followed_it_is_unknown_whether_they_come_again(tmp_path, steps, told):
     report = analyzed(tmp_path, 2.4, [4, 6], steps)
     said = [each for each in report.warnings if "2 of 19 steps after the capture compiled" in each]
-    assert [each.endswith("Too few steps followed to tell whether compiles come again") for each in said] == [True] * told
+    assert [each.endswith("Too few steps followed to tell whether compiles come again") for each in said] == [
+        True
+    ] * told
 
 
 def test_a_line_that_compiles_in_the_capture_has_its_own_finding(tmp_path):

@@ -99,16 +99,18 @@ class Recording:
             return f"training is not yet steady after {counted(self.after, 'step')}; capturing {plan.steps}{more}"
         if not plan.steady:
             return f"capturing {plan.steps}{more} after {counted(self.after, 'step')}"
-        return (
-            f"no compile in the last {plan.steady} of {counted(self.after, 'step')}; capturing {plan.steps}{more}"
-        )
+        return f"no compile in the last {plan.steady} of {counted(self.after, 'step')}; capturing {plan.steps}{more}"
 
     def result(self) -> str:
         """What is said of it once it has ended."""
         if self.by_clock:
             what = "no step was found in it" if self.empty else "the analysis looks for steps in it"
             return f"recorded {self.seconds:.1f} s by the clock; {what}"
-        return "the recording ended before a step did" if self.empty else f"captured {counted(self.steps, 'step')}"
+        return (
+            "the recording ended before a step did"
+            if self.empty
+            else f"captured {counted(self.steps, 'step')}"
+        )
 
 
 def which_counts(ended: list[Recording], steps: int) -> Recording | None:
