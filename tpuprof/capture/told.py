@@ -37,7 +37,7 @@ class Told:
             self._tell(recording)
 
     def counts(self, recording: Recording | None) -> None:
-        """This one counts, as far as is known; None where none does."""
+        """Tell of the one that counts, as far as is known; None where none does."""
         if recording is not None and recording.by_clock and recording is not self._last:
             self._tell(recording)
 
