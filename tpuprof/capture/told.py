@@ -1,4 +1,4 @@
-"""What the user is told of recordings while the program runs: nothing twice, and nothing of those that do not count.
+"""What a user reads of recordings while the program runs: nothing twice, and nothing of those that do not count.
 
 A program that shows no step may be recorded several times by the clock. One sentence says so when the first begins, and
 one what came of it, once it is known which of them counts.
