@@ -517,12 +517,8 @@ def test_a_dropped_recording_never_counts(follows):
     assert not controller.drop_by_clock()
     controller.record_by_clock()
     assert controller.drop_by_clock()
-    assert "this recording is not used: XLA compiled a program meanwhile" in recorder.started[0].ended()
     if follows:
         controller.record_by_clock()
-        said = [each.announced(controller.plan) for each in recorder.started]
-        assert [each.startswith("recording again") for each in said] == [False, True]
-        assert said[1] == "recording again"  # it ended with why, and is not kept
     controller.finish()
     assert recorder.kept is (recorder.started[1] if follows else None)
 

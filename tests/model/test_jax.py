@@ -1,5 +1,6 @@
 """What JAX leaves on the host: compiles under the names of several versions, and reads of arrays."""
 
+import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder, op
@@ -7,8 +8,10 @@ from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.model.compile.compiles import Compile, earlier_programs
 from tpuprof.model.compile.newest import with_newest
 from tpuprof.model.device.gpu import RUNS_FROM_SHARE
+from tpuprof.model.host.array_waits import OWN_WAIT_FROM_SHARE, waits_between
 from tpuprof.model.host.handing_over import LARGE_FROM_SHARE
 from tpuprof.model.host.vocabulary import NameSet
+from tpuprof.model.intervals import union
 from tpuprof.model.steps.table import WHOLE_FROM_SHARE
 
 STEP, COUNT = 1000, 6
@@ -507,6 +510,55 @@ def waits_in(call, steps=8, cpu=3_900):
         trace.sampled(at, 3_000, cpu=300, stack=1, asleep=True, **(words if not number else {}))
         trace.sampled(at + 3_000, 6_900, cpu=cpu, stack=2, asleep=False, **(other if not number else {}))
     return trace
+
+
+def read_every(calls, groups=8):
+    """The host calls so many steps ahead and then waits in one read; a step takes the device 5 ms."""
+    trace = TraceBuilder()
+    python, modules = trace.host().line("python"), trace.tpu(0).line("XLA Modules")
+    words, other = a_call_and_the_next_line("np.asarray(logits)")
+    at = 0
+    for group in range(groups):
+        trace.sampled(at - 100, 100, cpu=100, stack=2, asleep=False, **({} if group else other))
+        for call in range(calls):
+            python.event("PjitFunction(step)", at + 50 * call, 30)
+            modules.event("jit_step(7)", at + 50 + 5_000 * call, 5_000)
+            trace.tpu(0).line("XLA Ops").event(start=at + 50 + 5_000 * call, duration=5_000, **op("fusion.1"))
+        begin, end = at + 50 * calls, at + 50 + 5_000 * calls
+        for look in range(calls):
+            since, until = (begin + (end - begin) * each // calls for each in (look, look + 1))
+            first = words if not group and not look else {}
+            trace.sampled(since, until - since, cpu=20, stack=1, asleep=True, **first)
+        at = end + 200
+    return trace
+
+
+@pytest.mark.parametrize("calls", [1, 2, 10])
+def test_a_wait_that_lasts_for_many_steps_is_one_read(analyze, calls):
+    """287 reads were said of 29, each of which waited for ten steps of a device that was behind."""
+    (read,) = analyze(read_every(calls)).host_reads
+    assert (read.call, read.source) == ("__array__", "/home/u/train.py:7")
+    # The last step may not be whole.
+    assert read.occurrences in (7, 8)
+
+
+@pytest.mark.parametrize(
+    ("waits", "calls", "count"),
+    [
+        # One, in which samples are missing.
+        ([(10, 60), (70, 110)], [0, 120], 1),
+        # Two that follow each other, and one that no call precedes.
+        ([(10, 60)], [0, 36], 2),
+        ([(10, 60)], [70, 80], 1),
+        # It seems to begin before the call in front of it, or to last until after the next.
+        ([(10, 60)], [0, 10 + 50 * OWN_WAIT_FROM_SHARE / (1 + OWN_WAIT_FROM_SHARE) - 1], 1),
+        ([(10, 60)], [0, 10 + 50 * OWN_WAIT_FROM_SHARE / (1 + OWN_WAIT_FROM_SHARE) + 1], 2),
+        ([(10, 60)], [0, 59], 1),
+    ],
+)
+def test_waits_are_told_apart_by_the_calls_between_them(waits, calls, count):
+    begin, end = np.array(waits, np.int64).T * 10**9
+    assert waits_between(union(begin, end), np.array(calls) * 10**9) == count
 
 
 @pytest.mark.parametrize("call", ["np.asarray(logits)", "numpy.array(logits)"])

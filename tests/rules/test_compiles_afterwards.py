@@ -1,13 +1,17 @@
 """Compiles that the process counted after the capture: whose finding they are."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from tests.builders import TraceBuilder
 from tests.report import reports
 from tests.rules.given import compiled, given
 from tests.rules.situations import steps
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.analysis.sections.measure_next import measure_next
+from tpuprof.model.compile.no_finding import TOLD_FROM_SHARE
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, CompilingLine
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.rules.registry import find_rule
@@ -118,3 +122,69 @@ def test_what_compiled_once_or_twice_after_the_capture_may_not_come_again(at, ag
     assert found.share == pytest.approx(0.5 if again else 0.5 * MAY_BE_ONCE)
     assert found.title.endswith(COMES_AGAIN_UNKNOWN) is not again
     assert found.reason.startswith("it costs 556 ms per step" if again else "it took 50.0 s in all")
+
+
+def analyzed(folder, seconds, at, steps=105, in_the_capture=""):
+    """Eight captured steps of 0.1 s; in 10 s after them, these steps compiled for so long. One frame may compile before."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(8):
+        start = number * 100_000
+        python.event("train_step", start, 100_000, _r=1, step_num=number, tpuprof="step", origin="user")
+        cut = python.event("StepMarker", start + 10, 50)
+        if in_the_capture and number % 2:
+            cut.event("XLAGraphExecutor::Compile", start + 100, 50_000, graph_hash=f"hash{number}")
+    trace.write(folder / "plugins" / "profile" / "one" / "host.xplane.pb")
+    notes = folder / "tpuprof"
+    notes.mkdir()
+    compiles = [{"graphs": 1, "seconds": 0.05, "frames": [in_the_capture]}]
+    rows = [
+        {"step": number, "wall_ns": 10**8, "captured": True, "counters": {},
+         "compiles": compiles if in_the_capture and number % 2 else []}
+        for number in range(8)
+    ]  # fmt: skip
+    (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": []}))
+    (notes / "telemetry.host.0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    line = {"cuts": len(at), "graphs": len(at), "seconds": seconds, "frames": [SYNC], "steps": at}
+    after = {"steps": steps, "compiling_steps": len(at), "graphs": len(at), "seconds": seconds, "ended": True}
+    after |= {"wall_seconds": 10.0, "steps_seconds": 10.0, "lines": {SYNC: line}}
+    (notes / "after.host.0.json").write_text(json.dumps(after))
+    return analyze_run(folder)
+
+
+ENDED = "2 of 105 steps after the capture compiled at /home/u/train.py:44: 2.40 s, 24 % of that time. None of the last 98 "
+
+
+def test_compiles_that_ended_soon_after_the_capture_are_told_of(tmp_path):
+    """Of 105 steps two compiled for 24 % of the time, and the report had no word on it."""
+    report = analyzed(tmp_path, 2.4, [4, 6])
+    (rule,) = [each for each in report.findings if each.rule == "recompiles-other"]
+    assert (rule.status, rule.reason.startswith(ENDED)) == ("passed", True)
+    assert [each for each in report.warnings if ENDED in each and "start-up cost" in each]
+
+
+@pytest.mark.parametrize(("more", "told"), [(-0.01, False), (0.01, True)])
+def test_those_that_took_little_are_not(tmp_path, more, told):
+    report = analyzed(tmp_path, 10 * (TOLD_FROM_SHARE + more), [4])
+    assert any("after the capture compiled" in each for each in report.warnings) is told
+
+
+def test_those_that_come_again_are_a_finding_and_no_warning(tmp_path):
+    report = analyzed(tmp_path, 2.4, [10, 40, 70, 100])
+    assert [each.status for each in report.findings if each.rule == "recompiles-other"] == ["failed"]
+    assert not any("after the capture compiled" in each for each in report.warnings)
+
+
+@pytest.mark.parametrize(("steps", "told"), [(MIN_STEPS_AFTER - 1, True), (MIN_STEPS_AFTER, False)])
+def test_where_few_steps_followed_it_is_unknown_whether_they_come_again(tmp_path, steps, told):
+    report = analyzed(tmp_path, 2.4, [4, 6], steps)
+    said = [each for each in report.warnings if "2 of 19 steps after the capture compiled" in each]
+    assert [each.endswith("Too few steps followed to tell whether compiles come again") for each in said] == [
+        True
+    ] * told
+
+
+def test_a_line_that_compiles_in_the_capture_has_its_own_finding(tmp_path):
+    report = analyzed(tmp_path, 2.4, [4, 6], MIN_STEPS_AFTER - 1, in_the_capture=SYNC)
+    assert any(row.line == SYNC and row.step is not None for row in report.compiles)
+    assert not any("after the capture compiled" in each for each in report.warnings)

@@ -49,8 +49,19 @@ def test_a_price_of_steps_that_recording_stretches(saved, after_ms, steps, said)
     assert not doubted(found)
 
 
-@pytest.mark.parametrize(("later_ms", "confidence"), [(300.0, "medium"), (450.0, "high")])
-def test_a_price_that_recording_may_have_stretched_is_not_sure(later_ms, confidence):
+@pytest.mark.parametrize(
+    ("saved", "later_ms", "confidence"),
+    [
+        ((200.0, 200.0), 300.0, "medium"),
+        ((200.0, 200.0), 450.0, "high"),
+        # It begins at nothing, so that it cannot begin lower.
+        ((0.0, 200.0), 300.0, "medium"),
+        ((0.0, 200.0), 450.0, "high"),
+        # It is more than the later step takes, and so the same share of that.
+        ((400.0, 400.0), 300.0, "medium"),
+    ],
+)
+def test_a_price_that_recording_may_have_stretched_is_not_sure(saved, later_ms, confidence):
     """ "Saves 26.0 to 27.3 ms, high confidence" was said of 16: captured steps took 58.8 ms, later ones 40.9."""
 
     class Pricing:
@@ -60,7 +71,7 @@ def test_a_price_that_recording_may_have_stretched_is_not_sure(later_ms, confide
             return 0.0
 
         def savings(self, price):
-            return Savings(200.0, 200.0, "counterfactual"), ""
+            return Savings(*saved, "counterfactual"), ""
 
         def of_captured_steps(self, savings, of_step):
             return pricing(later_ms).of_captured_steps(savings, of_step)
@@ -69,9 +80,14 @@ def test_a_price_that_recording_may_have_stretched_is_not_sure(later_ms, confide
         def of(self, outcome, category):
             return outcome.evidence
 
-    outcome = Outcome("failed", share=0.4, price=Price(), confidence="high")
+    outcome = Outcome("failed", share=0.9, price=Price(), confidence="high")
     found = _finding(find_rule("host-blocked"), outcome, Pricing(), Places(), "torch_xla")
     assert found.confidence == confidence
+    # It holds what is saved where recording stretches all alike, and where it stretches only what is left.
+    low, high = saved
+    share = later_ms / CAPTURED_MS if confidence == "medium" else 1.0
+    assert found.savings.low <= low * share
+    assert found.savings.high == pytest.approx(high if high <= later_ms else high * share)
 
 
 def test_a_price_by_the_later_rate_is_a_share_of_a_step_at_that_rate():

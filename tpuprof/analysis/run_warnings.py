@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from tpuprof.model.compile.no_finding import compiled_without_finding
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
 from tpuprof.model.outside_capture import between_steps, outside_capture, quicker_compiles, stretched
 from tpuprof.model.run import Run
 from tpuprof.parts import COMPILE
+from tpuprof.report.schema import CompileRow
 
 
-def run_warnings(run: Run) -> list[str]:
-    """Each with the host it is of."""
+def run_warnings(run: Run, compiles: Sequence[CompileRow] = ()) -> list[str]:
+    """Each with the host it is of. `compiles` are those that the captures hold."""
     notes = [*run.warnings, *_unlike(run.hosts)]
     for host in run.hosts:
         notes += [f"{host.name}: {note}" for note in host.warnings]
@@ -22,6 +26,7 @@ def run_warnings(run: Run) -> list[str]:
                 *outside_capture(host.steps.wall_ps, host.after_steps, between_steps(host.steps)),
                 *stretched(host.steps.wall_ps, _compiling(host), host.after_steps),
                 *quicker_compiles(_compiling(host), host.after_steps),
+                *_in_no_finding(host, compiles),
             )
         ]
         notes += [f"{host.name}: {note}" for note in host.notes]
@@ -56,3 +61,10 @@ def _without_device(run: Run, host: HostRun) -> str:
 def _compiling(host: HostRun) -> Int64:
     """What each step of a host waits for compiles (ps)."""
     return host.breakdown.parts.get(COMPILE, np.zeros(len(host.steps), np.int64))
+
+
+def _in_no_finding(host: HostRun, compiles: Sequence[CompileRow]) -> list[str]:
+    """What to say of compiles after the capture that no rule on compiles has a finding of."""
+    lines = {row.line for row in compiles if row.host == host.name and row.step is not None}
+    said = compiled_without_finding(host.after_steps, len(host.steps), lines)
+    return [said] if said else []

@@ -100,8 +100,6 @@ class Controller:
         self._current: Recording | None = None
         self._ended: list[Recording] = []
         self._before_training: Recording | None = None
-        # Whether a recording by the clock was made.
-        self._by_clock = False
 
     @property
     def captured(self) -> int:
@@ -326,28 +324,13 @@ class Controller:
             by_clock=by_clock,
             prefetched=prefetched,
             restless=restless,
-            again=self._why_again() if self._by_clock else None,
         )
-        self._by_clock = self._by_clock or by_clock
         self._started, self._compiles_before = self._clock(), self._compiles()
         try:
             self._recorder.start(self._current)
         except BaseException:
             self.phase, self._current = Phase.WAITING, None
             raise
-
-    def _why_again(self) -> str:
-        """Why another recording by the clock begins; empty where the one before was dropped, and said so."""
-        before = self._ended[-1] if self._ended and self._ended[-1].by_clock else None
-        if before is None:
-            return ""
-        if before.empty:
-            return ": no steps were found in the last recording, which is kept until one has some"
-        if before.compiles or before.quiet_seconds is not None:
-            return ": XLA compiled a program in the last recording, which is kept until one without compiles is made"
-        if before.whole:
-            return ": a compile was under way at the end of the last recording"
-        return ": the last recording was cut short"
 
     def _stop(self) -> None:
         if self._current is None:

@@ -30,6 +30,7 @@ from tpuprof.capture.step_source import BestSource, StepSource
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.capture.terminate import end_after_writing
 from tpuprof.capture.together import Together
+from tpuprof.capture.told import Told
 from tpuprof.capture.writing import capture_facts, write_run
 from tpuprof.instrument import sync_guard
 from tpuprof.instrument.compiled_calls import CompiledCalls
@@ -97,6 +98,7 @@ class Recorder:
         self._backend = backend
         backend.give_way_by(self.give_way)
         self._report = report or (lambda _: None)
+        self._told = Told(self._report)
         self._progress = progress or (lambda _key, _count: None)
         self._steps = 0
         self._source_lines = source_lines
@@ -388,7 +390,7 @@ class Recorder:
         if self._ir_debug:
             # Steps that compile are captured for their compiles: those are explained by source lines.
             self._ir_debug.captures(source_lines=self._source_lines or recording.wants_lines)
-        self._report(recording.announced(self.controller.plan))
+        self._told.begins(recording, self.controller.plan)
         if recording.by_clock:
             self.telemetry.end_preparation(*self._step.began)
         began = time.perf_counter()
@@ -406,7 +408,7 @@ class Recorder:
             if self._ir_debug:
                 self._ir_debug.waits()
         self._progress(crumbs.RECORDING, 0)
-        self._report(recording.ended())
+        self._told.ended(recording)
         if not (recording.empty or recording.dropped):
             self._progress(crumbs.CAPTURED, recording.steps)
 
@@ -417,6 +419,7 @@ class Recorder:
         self.profile = self._recordings.keep(kept)
         if self._placed:
             return
+        self._told.counts(kept)
         self.notes += [self.controller.reason] if self.controller.reason else []
         if self._ir_debug:
             self.notes += notes_on_tracing(kept, source_lines=self._source_lines)
@@ -433,6 +436,7 @@ class Recorder:
                 kept = self._recordings.that(self.controller.kept())
                 if kept is None or kept.profile is None or self._placed or not kept.recording.by_clock:
                     return
+                self._told.counts(kept.recording)
                 self.name = self.name or run_writer.session_name()
                 facts = self._facts(self.name, kept)
                 label = self._interim.write(self.name, kept.profile, facts, self.notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpuprof.units import MS_PER_S, format_ms
+from tpuprof.units import counted
 
 # Steps in a row without a compile that make training steady. The first step compiles, the second often too
 # (new optimizer state, donated buffers), so a single quiet step proves nothing.
@@ -67,8 +67,6 @@ class Recording:
     dropped: bool = False
     quiet_seconds: float | None = None
     spare: bool = False
-    # Why another one by the clock follows the one before, as the end of a sentence; None for the first.
-    again: str | None = None
     # What starting and ending the profiler took (s). Training waits for that.
     profiler_seconds: float = 0.0
     # Programs that compiled meanwhile (count), of a recording that has ended.
@@ -92,30 +90,27 @@ class Recording:
     def announced(self, plan: Plan) -> str:
         """What is said when it begins."""
         if self.by_clock:
-            if self.again is not None:
-                return f"recording again{self.again}"
-            return "no training step was seen so far: recording a few seconds of whatever runs"
-        steady = "not yet steady" if self.early else "steady"
-        more = " or more" if plan.seconds and not self.early else ""
-        return f"training is {steady} after {self.after} steps; capturing {plan.steps}{more}"
-
-    def ended(self) -> str:
-        """What is said when it has ended, with what the profiler itself took."""
-        return f"{self._result()}; starting and ending the profiler took {format_ms(self.profiler_seconds * MS_PER_S)}"
-
-    def _result(self) -> str:
-        if self.dropped:
             return (
-                "this recording is not used: XLA compiled a program meanwhile, as it does at the start of training; "
-                "another one follows once nothing compiles"
+                "no training step was seen so far: recording a few seconds of whatever runs, and again until that "
+                "shows steps and no compile"
             )
-        if self.empty:
-            return "the recording ended before a step did"
-        if self.quiet_seconds is not None:
-            return f"XLA compiled a program after {self.quiet_seconds:.1f} s; a longer recording counts, if one follows"
+        more = " or more" if plan.seconds and not self.early else ""
+        if self.early:
+            return f"training is not yet steady after {counted(self.after, 'step')}; capturing {plan.steps}{more}"
+        if not plan.steady:
+            return f"capturing {plan.steps}{more} after {counted(self.after, 'step')}"
+        return f"no compile in the last {plan.steady} of {counted(self.after, 'step')}; capturing {plan.steps}{more}"
+
+    def result(self) -> str:
+        """What is said of it once it has ended."""
         if self.by_clock:
-            return f"recorded {self.seconds:.1f} s by the clock; the analysis looks for steps in it"
-        return f"captured {self.steps} steps"
+            what = "no step was found in it" if self.empty else "the analysis looks for steps in it"
+            return f"recorded {self.seconds:.1f} s by the clock; {what}"
+        return (
+            "the recording ended before a step did"
+            if self.empty
+            else f"captured {counted(self.steps, 'step')}"
+        )
 
 
 def which_counts(ended: list[Recording], steps: int) -> Recording | None:

@@ -90,6 +90,8 @@ class Session:
 
     def _came_to(self, key: str, value: object) -> None:
         crumbs.leave(self._folder, key, value)
+        if key == crumbs.RECORDING:
+            self._end_before_the_framework()
         if key == crumbs.STEPS and value and not self._said:
             self._end_before_the_framework()
             # Only now is it known that this process trains: launchers and workers stay silent.

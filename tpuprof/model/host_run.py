@@ -267,7 +267,8 @@ def _of_host(
     lowered, fell_back = none_fell_back(history.records), fallback_counts(history.records)
     implicit = implicit_reads(driver, words, steps, activity.samples) if lowered else []
     blocked = activity.spans(Activity.DEVICE_TO_HOST_SYNC)
-    unmarked = array_reads(activity.samples, blocked, steps) if words.framework == "jax" else []
+    of_jax = driver if words.framework == "jax" else None
+    unmarked = array_reads(activity.samples, blocked, steps, of_jax, words)
     return {
         "read_graphs": read_graphs(cutting_reads, reading, words, steps, devices, protos, activity.compiling),
         "fallback_graphs": read_graphs(fetching_inputs, reading, words, steps, devices, protos)

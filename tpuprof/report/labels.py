@@ -194,7 +194,7 @@ def reads_title(rows: list[HostReadRow]) -> str:
 
 
 def read_times(row: HostReadRow, report: Report) -> str:
-    """How often a line reads. JAX leaves no event for an array that NumPy takes, and samples see one in a step."""
+    """How often a line reads. JAX leaves no event for an array that NumPy takes, and samples see one at a time."""
     sampled = row.call == "__array__" and "jax" in str(report.environment.get("framework"))
     return f"{row.occurrences} or more" if sampled else str(row.occurrences)
 

@@ -221,8 +221,9 @@ class Pricing:
         """The savings; as the same share of the shorter step where steps take far less time outside of the capture.
 
         What recording stretches is the host's time. So a price that such a step has room for begins at that share, and
-        ends where it was. The step that is left is such a one, too. `of_step` is `Price.of_step`: steps outside of the
-        capture hold what is priced as rarely as the price says already.
+        ends where it was: steps outside have a time, and their parts have none. The step that is left is such a one,
+        too. `of_step` is `Price.of_step`: steps outside of the capture hold what is priced as rarely as the price says
+        already.
         """
         takes, step_ms = self.unrecorded_ms, (self.step_ms or 0.0) * of_step
         if takes is None or not step_ms or savings.per != "step":

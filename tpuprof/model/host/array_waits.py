@@ -18,6 +18,9 @@ from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, union
 # Share of the time at a call that makes an array in which the thread sleeps from which all of it is a read (share): a
 # call that makes an array of Python's numbers never sleeps. A judgement.
 SLEEPS_FROM_SHARE = 0.2
+# Length of what samples show of a wait between two calls, beside the longest of the same stretch, from which it is a
+# wait of its own (share). Of waits of 30 ms, up to 0.1 ms seemed to lie beyond a call. A judgement: half.
+OWN_WAIT_FROM_SHARE = 0.5
 _WAIT, _PYTHON = KINDS.index("wait"), KINDS.index("python")
 
 
@@ -33,6 +36,22 @@ def array_waits(samples: HostSamples) -> Bool:
     """Which pieces are waits in a call that makes an array."""
     chosen: Bool = _reading(samples)[samples.stack] & (samples.kind == _WAIT)
     return chosen
+
+
+def waits_between(spans: Spans, calls: Int64) -> int:
+    """How many waits there are: who waits calls nothing, so that one lies between two calls, however long it is.
+
+    Samples are taken now and then, and so a wait seems to begin before the call in front of it, or to last until after
+    the next: what is far shorter than the rest of one stretch is no wait of its own.
+    """
+    edges = np.concatenate(([spans.start[0]], calls, [spans.end[-1]]))
+    begin = np.searchsorted(calls, spans.start, "right")
+    end = np.searchsorted(calls, spans.end, "left")
+    found: set[int] = set()
+    for row, (first, last) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+        parts = np.diff(np.clip(edges[first : last + 2], spans.start[row], spans.end[row]))
+        found.update((first + np.flatnonzero(parts >= OWN_WAIT_FROM_SHARE * parts.max())).tolist())
+    return len(found)
 
 
 def with_whole_reads(samples: HostSamples | None) -> HostSamples | None:

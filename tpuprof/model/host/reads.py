@@ -11,13 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.model.host.array_waits import array_waits
+from tpuprof.model.host.array_waits import array_waits, waits_between
 from tpuprof.model.host.aten_fallbacks import unasked_reads
 from tpuprof.model.host.blocking_waits import waits_by_reason
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, subtract, union
 from tpuprof.model.steps import Steps
+from tpuprof.model.steps.calls import outermost_calls
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import BLOCKING_SYNC, GRAPH_CUT, HOST_READ, READ_METHODS, WAITS_ALONE
 from tpuprof.records import record
@@ -108,21 +109,27 @@ def implicit_reads(
     return [_read(driver, (IMPLICIT, source), np.array(each, np.int64)) for source, each in groups.items()]
 
 
-def array_reads(samples: HostSamples | None, reading: Spans, steps: Steps) -> list[HostRead]:
-    """Those waits by line; as many as steps that hold one. `reading` is when the thread reads values."""
-    if samples is None or not len(steps):
+def array_reads(
+    samples: HostSamples | None, reading: Spans, steps: Steps, driver: Track | None, vocabulary: Vocabulary
+) -> list[HostRead]:
+    """Waits of JAX for arrays by line, and at least how many there are. `reading` is when the thread reads values."""
+    if samples is None or driver is None or not len(steps):
         return []
     chosen = np.flatnonzero(array_waits(samples))
     by_source: dict[str, list[int]] = {}
     for row in chosen.tolist():
         by_source.setdefault(samples.stacks[int(samples.stack[row])].source, []).append(row)
+    calls = np.sort(driver.start[outermost_calls(driver, vocabulary)]) if by_source else EMPTY.start
     found = []
     for source, rows in by_source.items():
         spans = union(samples.start[rows], samples.end[rows])
         held = covered(spans, steps.start, steps.end)
         blocked = int(covered(reading, samples.start[rows], samples.end[rows]).sum())
         if held.any() and blocked:
-            found.append(HostRead("__array__", source, int((held > 0).sum()), min(blocked, int(held.sum()))))
+            count = int((held > 0).sum())
+            # With fewer calls than steps the trace does not show what hands them over, as of what was compiled ahead.
+            count = min(count, waits_between(spans, calls)) if len(calls) >= len(steps) else count
+            found.append(HostRead("__array__", source, count, min(blocked, int(held.sum()))))
     return found
 
 
