@@ -1,5 +1,7 @@
 """Which lines of the program hand ops over, where each op is an event of its own: TorchTPU."""
 
+from itertools import pairwise
+
 import pytest
 
 from tests.builders import TraceBuilder
@@ -43,7 +45,7 @@ def training(*, called=0, late_us=0):
         if number < called:
             looks.append((begin + CALLED + 1_050, CALL, 2))
     known = set()
-    for (before, _, _), (at, words, stack) in zip(looks, looks[1:], strict=False):
+    for (before, _, _), (at, words, stack) in pairwise(looks):
         gap = at - before
         # It slept in `backward()`, and waited for nothing where it was looked at.
         cpu = gap - 3_000 if gap > 4_000 else gap

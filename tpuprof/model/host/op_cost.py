@@ -88,7 +88,7 @@ class Sample:
 class OpCost:
     """What tracing an op takes (ps). `assumed` where no interval of the capture shows it: it is then CPU time.
 
-    `as_events` where each op is an event of its own, so that those of the training thread lie in none of its other time.
+    `as_events` where each op is an event of its own: those of the training thread lie in none of its other time.
     """
 
     ps: float

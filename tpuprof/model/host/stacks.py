@@ -201,7 +201,7 @@ def makes_program(frame: str) -> bool:
 
 
 def runs_no_framework(stack: Stack) -> bool:
-    """Whether a line of the user's has no frame of a framework below it: one that hands ops over is then in an event."""
+    """Whether a line of the user's has no frame of a framework below it: what hands ops over there is an event."""
     at = f"({stack.source})"
     row = max((row for row, frame in enumerate(stack.frames) if frame.endswith(at)), default=-1)
     below = [frame.replace("\\", "/") for frame in stack.frames[row + 1 :]]
