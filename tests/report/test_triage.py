@@ -73,8 +73,8 @@ def literals(node):
 def test_a_remedy_that_two_reasons_need_is_said_once():
     """What needs a device and what needs a TPU's allocator is one capture on one machine."""
     command = "tpuprof capture -- python train.py"
-    advices = [remedy_of(each).advice for each in ("no device activity", "runtime's allocator", "which chip")]
-    rows = [NextMeasurement("Unknown.", command, advice, ["x"]) for advice in advices]
+    said = [remedy_of(each).advice for each in ("no device activity", "runtime's allocator", "which chip")]
+    rows = [NextMeasurement("Unknown.", command, advice, ["x"]) for advice in said]
     (found,) = measurements(SimpleNamespace(measure_next=rows))
     assert found.advice.count("Run the capture on") == 1
     assert "the allocator's events" in found.advice and "--no-hlo-debug" in found.advice

@@ -195,7 +195,8 @@ def _ends_elsewhere(samples: HostSamples, looks: Int64, seen: Int64) -> Bool:
     """Whether the last look in each interval shows another stack than the interval's."""
     row = np.maximum(np.searchsorted(looks, samples.end, "right") - 1, 0)
     inside = (looks[row] >= samples.start) & (looks[row] <= samples.end)
-    return inside & (seen[row] != samples.stack)
+    found: Bool = inside & (seen[row] != samples.stack)
+    return found
 
 
 def _annotated(
