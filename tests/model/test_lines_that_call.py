@@ -85,3 +85,18 @@ def test_code_before_and_after_calls_is_not_said_to_call_programs(report, late_u
 def test_a_line_with_a_function_of_the_framework_calls_programs(report):
     found = report(training(called=STEPS))
     assert lines_of(found, "dispatch") == {"/home/u/train.py:9"}
+
+
+def test_a_window_that_calls_no_compiled_function_makes_no_fraction(report):
+    trace = TraceBuilder()
+    main, run = (trace.host().line(name) for name in ("python", "python "))
+    for number in range(STEPS):
+        main.event("ProfilerStep", number * STEP, STEP - 10)
+        if number < STEPS - 1:
+            main.event("Torch-Compiled Region: 0/0", number * STEP + 100, 2_000)
+        for at in range(number * STEP + 3_000, number * STEP + 9_000, 300):
+            main.event("aten::linear", at, 290)
+            run.event("ExecutionTask::Run", at + 40, 30)
+    rule = next(each for each in report(trace).findings if each.rule == "eager-dispatch")
+    said = next(each for each in rule.evidence if each.text.startswith("different functions"))
+    assert (said.value, said.unit) == (1, "per step that calls any")
