@@ -42,6 +42,22 @@ def test_phases_sum_to_all_tracing_exposed_and_hidden(analyze):
     assert sum(hidden for _, hidden in found.values()) == pytest.approx(report.tracing_hidden_ms_per_step)
 
 
+def test_the_breakdown_and_the_phases_have_the_same_tracing_where_samples_overlap(analyze):
+    """Of one step the breakdown gave 5.08 ms to tracing, and the phases 5.32: a sample's interval lay in another's."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    python.event("train_step", 0, 40_000, _r=1, step_num=0)
+    python.event("StepMarker", 39_990, 10)
+    words = {"call": "", "source": "/u/train.py:7", "user_call": ""}
+    trace.sampled(0, 20_000, cpu=20_000, stack=1, frames="main (/u/train.py:7)", **words)
+    adam = "main (/u/train.py:7);step (/v/lib/python3.11/site-packages/torch/optim/adam.py:9)"
+    trace.sampled(14_000, 16_000, ops=300, cpu=16_000, stack=2, frames=adam, **words)
+    report = analyze(trace)
+    shown = report.breakdown["tracing"].ms_per_step
+    assert shown > 5
+    assert sum(exposed for exposed, _ in phases(report).values()) == pytest.approx(shown)
+
+
 def test_the_step_without_exposed_tracing(analyze):
     report = analyze(trace_of())
     assert report.tracing.step_ms_if_free == pytest.approx(1.0 - report.breakdown["tracing"].ms_per_step)

@@ -8,9 +8,9 @@ import pytest
 
 from tests.rules.given import transfer
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.render.facts import LINE_FROM_STEP_SHARE, _host, _longest_ahead, _shape_text, fact_lines
+from tpuprof.render.facts import LINE_FROM_STEP_SHARE, _host, _input, _longest_ahead, _shape_text, fact_lines
 from tpuprof.report.host_lines import library_place
-from tpuprof.report.sections import HostStackRow, OutlierRow
+from tpuprof.report.sections import HostStackRow, InputRow, OutlierRow
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -81,6 +81,20 @@ def test_memory_of_the_v6e(shared_traces):
     lines = dict(fact_lines(analyze_run(shared_traces / "tpu_v6e_host_offload")))
     assert lines["Memory"].startswith("20.0 GiB of 31.2 GiB per device")
     assert "beside it in host memory 15.0 GiB" in lines["Memory"]
+
+
+@pytest.mark.parametrize(
+    ("exposed", "end"),
+    [
+        (46.3, "training waits 64.8 ms per step, 46.3 ms of it while the device idles"),
+        (64.8, "training waits 64.8 ms per step"),
+        (0.0, "training waits 64.8 ms per step"),
+    ],
+)
+def test_a_wait_for_batches_says_what_of_it_the_device_idles(exposed, end):
+    """The breakdown has only that part of it."""
+    row = InputRow("vm", "none", 1.0, 62.3, 64.8, exposed, 0.9, "no_prefetch")
+    assert _input(row) == f"no prefetch: training makes its own batches; a batch takes 62.3 ms, {end}"
 
 
 def test_a_line_of_the_program_is_named_once_with_all_that_it_calls():

@@ -9,6 +9,7 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -67,6 +68,16 @@ def literals(node):
     elif isinstance(node, ast.BoolOp):
         for each in node.values:
             yield from literals(each)
+
+
+def test_a_remedy_that_two_reasons_need_is_said_once():
+    """What needs a device and what needs a TPU's allocator is one capture on one machine."""
+    command = "tpuprof capture -- python train.py"
+    said = [remedy_of(each).advice for each in ("no device activity", "runtime's allocator", "which chip")]
+    rows = [NextMeasurement("Unknown.", command, advice, ["x"]) for advice in said]
+    (found,) = measurements(SimpleNamespace(measure_next=rows))
+    assert found.advice.count("Run the capture on") == 1
+    assert "the allocator's events" in found.advice and "--no-hlo-debug" in found.advice
 
 
 def test_every_reason_of_a_rule_or_a_signal_has_a_remedy():

@@ -219,7 +219,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "device-to-host-sync": {"value", "several", "early", "wait", "branch", "arrays", "library"},
         "straggler-host": {"alone", "turns"},
         "barrier-skew": {"alone", "turns"},
-        "eager-dispatch": {"ops", "beside", "limit", "slices", "torchax", "buffer"},
+        "eager-dispatch": {"ops", "beside", "backward", "limit", "slices", "torchax", "buffer"},
         "truncated-trace": {"lost", "start", "ahead"},
         "optimizer-loop": {"torch", "trainer", "own"},
     }
@@ -473,6 +473,40 @@ def test_ops_beside_a_compiled_model_have_advice_of_their_own():
     )
     assert "with the model or in one function" in beside.fix.text
     assert "Compile the model" not in beside.fix.text and "Compile the model" in alone.fix.text
+
+
+# Of 10 ms in calls, those of `backward()`: below a fifth, from there on, and from a half on.
+@pytest.mark.parametrize(
+    ("ms", "micro_batches", "metrics"),
+    [(1.9, False, True), (2.1, True, True), (4.9, True, True), (5.1, True, False)],
+)
+def test_the_advice_on_ops_fits_the_line_that_calls_them(ms, micro_batches, metrics):
+    """Of four micro-batches "the loss and the metrics" were to be moved, beside the line of `backward()`."""
+    rows = [
+        HostStackRow("dispatch", [f"main ({source})"], call, source, call, taken, 0.0)
+        for source, call, taken in (
+            ("/u/train.py:69", "(loss / 4).backward()", ms),
+            ("/u/train.py:71", "metric.update(x)", 10 - ms),
+        )
+    ]
+    facts = {**dispatched(compiled_regions=1.0), "stacks_if_sampled": rows}
+    (found,) = run_rules(given(**facts), [find_rule("eager-dispatch")])
+    assert ("micro-batches" in found.fix.text, "the metrics" in found.fix.text) == (micro_batches, metrics)
+
+
+@pytest.mark.parametrize(
+    ("called", "value", "text"),
+    [
+        ((1, 1), 1, "different functions of torch.compile called"),
+        ((1, 3), 3, "different functions of torch.compile called, 1 in some steps"),
+    ],
+)
+def test_functions_of_torch_compile_are_a_whole_number(called, value, text):
+    """The last window of 18 held the end of a step only: "0.944 per step" was said."""
+    facts = dispatched(compiled_regions=17 / 18, regions_called=called)
+    (found,) = run_rules(given(**facts), [find_rule("eager-dispatch")])
+    said = next(each for each in found.evidence if each.text.startswith("different functions"))
+    assert (said.value, said.text, said.unit) == (value, text, "per step that calls any")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,14 @@ from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Price, Rule, failed
 from tpuprof.rules.docstring import Page
 from tpuprof.rules.host.device_to_host_sync.rule import ARE_READY, HAS_WORK
-from tpuprof.rules.pricing import INCONSISTENT_FROM, LEAST_MS, bounded
+from tpuprof.rules.pricing import (
+    AT_MOST_THE_CAUSE,
+    DOUBTED_FROM,
+    INCONSISTENT_FROM,
+    LEAST_MS,
+    bounded,
+    doubted,
+)
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
 
@@ -50,16 +57,19 @@ def test_a_price_lies_between_nothing_and_what_its_cause_takes(split, name, low,
 
 
 @pytest.mark.parametrize(
-    ("times", "says"), [(INCONSISTENT_FROM - 0.01, False), (INCONSISTENT_FROM + 0.01, True)]
+    ("times", "says"),
+    [
+        (INCONSISTENT_FROM - 0.01, ""),
+        (INCONSISTENT_FROM + 0.01, AT_MOST_THE_CAUSE),
+        (DOUBTED_FROM - 0.01, AT_MOST_THE_CAUSE),
+        (DOUBTED_FROM + 0.01, "limited to the 10.0 ms per step that the cause takes: the simulation gave "),
+    ],
 )
-def test_a_price_far_beyond_its_cause_says_that_it_is_limited(times, says):
+def test_a_price_beyond_its_cause_says_so_and_one_far_beyond_is_little_sure(times, says):
     saved = bounded(Savings(10 * times, 20 * times, "counterfactual"), 100.0, 0.1)
     assert (saved.low, saved.high) == (10, 10)
-    assert saved.note == (
-        f"limited to the 10.0 ms per step that the cause takes: the simulation gave {10 * times:.1f} ms"
-        if says
-        else ""
-    )
+    assert saved.note == (f"{says}{10 * times:.1f} ms" if says else "")
+    assert doubted(saved) is (times > DOUBTED_FROM)
 
 
 @pytest.mark.parametrize(("low", "kept"), [(LEAST_MS / 2, 0.0), (LEAST_MS, LEAST_MS)])

@@ -140,7 +140,14 @@ def _input(row: InputRow) -> str:
     unknown = f"how long a batch takes is unknown: {unknown}"
     batch = f"a batch takes {format_ms(row.batch_ms)}" if row.batch_ms is not None else unknown
     waits = f"training waits {format_ms(row.wait_ms_per_step)} per step"
-    return f"{diagnosis_title(row.diagnosis)}; {batch}, {waits}"
+    return f"{diagnosis_title(row.diagnosis)}; {batch}, {waits}{_of_the_wait(row)}"
+
+
+def _of_the_wait(row: InputRow) -> str:
+    """What of the wait the device idles, as the end of a sentence: `input_wait` is that, and the rest costs nothing."""
+    if format_ms(row.exposed_ms_per_step) == format_ms(row.wait_ms_per_step) or not row.exposed_ms_per_step:
+        return ""
+    return f", {format_ms(row.exposed_ms_per_step)} of it while the device idles"
 
 
 def _loop(row: LoopRow) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 
 from tpuprof.parts import HOST_SYNC, title_of
@@ -28,8 +29,9 @@ class Measurement:
 
     @property
     def advice(self) -> str:
-        """What the command does, or needs."""
-        return " ".join(self.said)
+        """What the command does, or needs: each sentence once."""
+        sentences = [each for said in self.said for each in re.split(r"(?<=\.) (?=[A-Z])", said)]
+        return " ".join(dict.fromkeys(sentences))
 
     @property
     def decides_text(self) -> str:

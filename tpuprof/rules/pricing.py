@@ -54,17 +54,23 @@ NOTED_FROM = 1.05
 UNRECORDED = "without tpuprof a step takes "
 # What a price leaves out where no trace can tell it: the fix has the device do what the host did.
 REPLACEMENT_COSTS = "what the replacement costs on the device is not in it"
+# What a price says that was cut to its cause, where the replay gave little more.
+AT_MOST_THE_CAUSE = "no more than the cause takes: the simulation gave "
 # Notes that say how a bound was found, of which steps a price is, or what it is not of, and no doubt.
 _NO_DOUBTS = (
     *(ON_THIS_CPU, ON_A_FREE_MACHINE, WITHOUT_THE_CALLS, SIDE_BY_SIDE, UNRECORDED),
     REPLACEMENT_COSTS,
+    AT_MOST_THE_CAUSE,
 )
 # Below this a saving is a rounding error of the replay's sums (ms): a nanosecond, the smallest unit that is shown.
 LEAST_MS = 1e-6
 
-# A replay that gives this much more than the cause takes (ratio) contradicts what was measured: its price is cut to
-# what was measured, and little sure. Below it, it is the replay's own miss.
+# A replay that gives this much more than the cause takes (ratio) gives more than its own miss: its price is cut to
+# what was measured, and says so.
 INCONSISTENT_FROM = 1 + FIT_WITHIN
+# The same from where it contradicts what was measured, and the price is little sure (ratio). Below it both are measured
+# and about the same: a loader's wait took 47 ms, the replay gave 53, and steps without it took 48 ms less. A judgement.
+DOUBTED_FROM = 1.2
 
 
 def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Savings:
@@ -79,7 +85,10 @@ def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Sav
     note = savings.note
     # What a start saves is spread over the steps of a short run, and may be more than a step takes: that is no miss.
     if low > most * INCONSISTENT_FROM and savings.per == "step":
-        note = f"limited to the {format_ms(most)} per step that the cause takes: the simulation gave {format_ms(low)}"
+        note = f"{AT_MOST_THE_CAUSE}{format_ms(low)}"
+        if low > most * DOUBTED_FROM:
+            limit = f"limited to the {format_ms(most)} per step that the cause takes"
+            note = f"{limit}: the simulation gave {format_ms(low)}"
     return replace(savings, low=min(low, most), high=min(high, most), note=note)
 
 

@@ -9,11 +9,22 @@ import numpy as np
 from tpuprof.model.attribution import compiling
 from tpuprof.model.host.interval_pieces import KINDS, TRACING
 from tpuprof.model.host.samples import HostSamples
-from tpuprof.model.host.stacks import COMPILING, Stack
+from tpuprof.model.host.stacks import COMPILING, Stack, runs_no_framework
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.host_run import HostRun
-from tpuprof.model.intervals import EMPTY, Int64, Spans, contains, covered, intersect, merge, subtract, union
-from tpuprof.parts import COMPILE, HOST_OTHER, HOST_PREFIX, USER_PREFIX, of_activity
+from tpuprof.model.intervals import (
+    EMPTY,
+    Bool,
+    Int64,
+    Spans,
+    contains,
+    covered,
+    intersect,
+    merge,
+    subtract,
+    union,
+)
+from tpuprof.parts import COMPILE, DISPATCH, HOST_OTHER, HOST_PREFIX, USER_PREFIX, of_activity
 from tpuprof.parts import TRACING as TRACING_PART
 from tpuprof.records import record
 from tpuprof.report.sections import HostStackRow
@@ -104,7 +115,7 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
     start, end = samples.start, samples.end
     total = covered(steps, start, end)
     open_total = total - covered(intersect(steps, busy), start, end)
-    others = _parts_at(host, _looked_at(samples))
+    others = _others(host, samples)
     # As in the breakdown: a wait beside another thread's compile is a wait for that.
     compiles = compiling(host.activity)
     made = covered(intersect(compiles, steps), start, end)
@@ -132,23 +143,60 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
             open_rest = int(open_total[at] - open_own[row] - open_made[at])
             for inside, open_inside in annotated.values():
                 rest, open_rest = rest - int(inside[at]), open_rest - int(open_inside[at])
-            _count(sums, (stack, others[at]), rest, open_rest, seen=looked)
+            if others[at]:
+                _count(sums, (stack, others[at]), rest, open_rest, seen=looked)
+
+
+def _others(host: HostRun, samples: HostSamples) -> list[str]:
+    """The part that each piece counts for beside its own kind; empty where its line does not tell.
+
+    Where each op is an event, a line that runs nothing of the framework and was never seen in such an event hands no op
+    over: what else is dispatch beside it, as autograd's thread calls ops, belongs to a line that nobody saw.
+    """
+    looked = _looked_at(samples)
+    found, calling = _parts_at(host, looked), host.activity.calling
+    if calling is None:
+        return found
+    lines = [each.line for each in samples.stacks]
+    alone = [runs_no_framework(each) for each in samples.stacks]
+    inside = contains(calling, looked) & (samples.stack >= 0)
+    calls = {lines[row] for row in np.unique(samples.stack[inside]).tolist()}
+    calls |= {line for line, own in zip(lines, alone, strict=True) if not own}
+    silent = [line not in calls for line in lines] + [False]
+    return [
+        "" if name == DISPATCH and silent[row] else name
+        for name, row in zip(found, samples.stack.tolist(), strict=True)
+    ]
 
 
 def _looked_at(samples: HostSamples) -> Int64:
     """When the thread was where each interval's stack shows it.
 
-    That is at its end. Where the look there saw another stack, it was at the begin: what ran before a call of the
-    framework belongs to the line before, and the call's own events do not.
+    That is at the look which shows the stack: the first one from the interval's begin on, else the last one before. A
+    look is written later, and an interval is cut in pieces: at its end the thread may be in a call of another line.
+    Pieces that no look shows have their end.
     """
     start, end = samples.start, samples.end
     if not len(samples.taken):
         return end - 1
     order = np.argsort(samples.taken, kind="stable")
     looks, seen = samples.taken[order], samples.seen[order]
-    row = np.maximum(np.searchsorted(looks, end, "right") - 1, 0)
-    inside = (looks[row] >= start) & (looks[row] <= end)
-    return np.where(inside & (seen[row] != samples.stack), start, end - 1)
+    found = np.where(_ends_elsewhere(samples, looks, seen), start, end - 1)
+    after = np.searchsorted(looks, start, "left")
+    own = np.ones(len(start), np.bool_) if samples.looked is None else samples.looked
+    for row in (after - 1, after + 1, after):
+        near = np.clip(row, 0, len(looks) - 1)
+        # What ended as the look came is what the look shows.
+        found = np.where(own & (seen[near] == samples.stack), looks[near] - 1, found)
+    return found
+
+
+def _ends_elsewhere(samples: HostSamples, looks: Int64, seen: Int64) -> Bool:
+    """Whether the last look in each interval shows another stack than the interval's."""
+    row = np.maximum(np.searchsorted(looks, samples.end, "right") - 1, 0)
+    inside = (looks[row] >= samples.start) & (looks[row] <= samples.end)
+    found: Bool = inside & (seen[row] != samples.stack)
+    return found
 
 
 def _annotated(

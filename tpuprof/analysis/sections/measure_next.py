@@ -75,6 +75,8 @@ class Remedy:
     by_torch: str = NOT_CAPTURED
 
 
+# What many reasons need; a remedy that needs more begins with it, and reports join the two.
+_ON_A_TPU = "Run the capture on the machine that holds the TPU."
 _SAMPLES = ("samples of the training thread", "neither events nor samples")
 # For a capture that has samples, or meant to.
 MORE_SAMPLES = Remedy(_SAMPLES, _MANY, "The longer capture samples more steps.")
@@ -103,7 +105,7 @@ REMEDIES: tuple[Remedy, ...] = (
     Remedy(
         ("no device activity", "no device ops"),
         _CAPTURE,
-        "Run the capture on the machine that holds the TPU.",
+        _ON_A_TPU,
     ),
     Remedy(
         _SAMPLES,
@@ -147,7 +149,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "embeds no HLO program",
         ),
         _CAPTURE,
-        "Run the capture on a TPU: its trace has the allocator's events and the programs.",
+        f"{_ON_A_TPU} Its trace has the allocator's events and the programs.",
         of_tpu=True,
     ),
     Remedy(
@@ -177,7 +179,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "what its fusions do",
         ),
         _CAPTURE,
-        "Run the capture on a TPU, without `--no-hlo-debug`.",
+        f"{_ON_A_TPU} Leave out `--no-hlo-debug`.",
         of_tpu=True,
     ),
     Remedy((DEVICE_IS_BEHIND,), _MANY, "A longer capture shows the device catch up, or fall behind."),

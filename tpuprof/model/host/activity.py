@@ -67,7 +67,7 @@ class HostActivity:
 
     `driver` names the training thread, None where none was found. `by_activity` spans are of that thread alone
     and do not overlap; `compiling` and `dispatching` are of any thread, `dispatching_elsewhere` is of all others.
-    `user` spans are named and also part of USER.
+    `user` spans are named and also part of USER. `calling` is in events of ops, None where ops have none.
     """
 
     framework: str
@@ -88,6 +88,7 @@ class HostActivity:
     dispatching_elsewhere: Spans = EMPTY
     # When it was in reads of values that the program asks for: tracing in them is there for the reads alone.
     reading: Spans = EMPTY
+    calling: Spans | None = None
 
     def spans(self, activity: Activity) -> Spans:
         """When the training thread was at that activity."""
@@ -107,18 +108,19 @@ def read_host(
     by_activity: dict[Activity, Spans] = {}
     user: dict[str, Spans] = {}
     named: dict[str, Spans] = {}
-    samples: HostSamples | None = None
+    samples = calling = None
     autograd = autograd_threads(host)
     codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
+    rest = [each for each in host.threads if each is not driver]
     if driver is not None:
         by_activity, user = _classify(driver, vocabulary)
         if vocabulary.eager or vocabulary.residual == Activity.HOST_OTHER:
             # Between its events the thread runs Python, too: only captures by tpuprof have an event around a step.
-            by_activity[Activity.UNKNOWN] = merge(
-                by_activity[Activity.UNKNOWN], _outside_events(driver, recorded_of(host))
-            )
+            outside = _outside_events(driver, recorded_of(host))
+            by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], outside)
         calls_are_events = vocabulary.building is Activity.DISPATCH
-        on_host = _ops_on_host(by_activity, driver, vocabulary, host.threads, codes)
+        on_host = _ops_on_host(by_activity, driver, vocabulary, rest, codes)
+        calling = by_activity[Activity.DISPATCH] if vocabulary.eager else None
         # What a loader calls is the loader's, ops and all: its lines count as they are seen. So do those in annotations
         # and garbage collections, which are no calls of the framework.
         own = merge(by_activity[Activity.UNKNOWN], by_activity[Activity.INPUT_WAIT], *user.values())
@@ -148,10 +150,9 @@ def read_host(
         named=named,
         samples=samples,
         running=own_programs(driver) if driver is not None else EMPTY,
-        dispatching_elsewhere=_on_threads(
-            [each for each in host.threads if each is not driver], codes, Activity.DISPATCH
-        ),
+        dispatching_elsewhere=_on_threads(rest, codes, Activity.DISPATCH),
         reading=reading_values(driver) if driver is not None else EMPTY,
+        calling=calling,
     )
 
 
@@ -199,7 +200,7 @@ def _ops_on_host(
     by_activity: dict[Activity, Spans],
     driver: Track,
     vocabulary: Vocabulary,
-    threads: Sequence[Track],
+    rest: list[Track],
     codes: dict[int, Int64],
 ) -> Spans:
     """Ops that the training thread computes itself are no dispatch: samples tell their lines. When it does so."""
@@ -207,7 +208,6 @@ def _ops_on_host(
         return EMPTY
     from tpuprof.model.host.ops_on_host import ops_on_host
 
-    rest = [each for each in threads if each is not driver]
     kinds = (Activity.DISPATCH, Activity.COMPILE, Activity.HOST_TO_DEVICE)
     calls = by_activity[Activity.DISPATCH]
     on_host = ops_on_host(driver, lambda: merge(*(_on_threads(rest, codes, each) for each in kinds)), calls)

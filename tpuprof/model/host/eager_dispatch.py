@@ -61,7 +61,8 @@ class EagerDispatch:
     """Means per step. `ops` are outermost ops of the training and autograd threads, `programs` runs of programs.
 
     `optimizer_ps` is the time of the training thread in optimizer calls; of the ops in them, `optimizer_many` update
-    many parameters at once. `compiled_regions` are different functions that torch.compile made. Of these,
+    many parameters at once. `compiled_regions` are different functions that torch.compile made,
+    `regions_called` the fewest and the most of them in steps that call any. Of these,
     `graph_breaks` are called inside of another: dynamo left that one in the middle. `between_ps` is the time of the
     training thread from the first to the last of them in which none of what was compiled runs, `between_backward_ps`
     the same of their backward passes. `calls_beyond` are the
@@ -78,6 +79,7 @@ class EagerDispatch:
     optimizer_ops: float = 0.0
     optimizer_many: float = 0.0
     compiled_regions: float | None = None
+    regions_called: tuple[int, int] = (0, 0)
     between_ps: float = 0.0
     between_backward_ps: float = 0.0
     graph_breaks: float = 0.0
@@ -121,7 +123,8 @@ def eager_dispatch(
         optimizer_ps=float(covered(calls, steps.start, steps.end).sum()) / count,
         optimizer_ops=len(names) / count,
         optimizer_many=sum(name.startswith(_MANY) for name in names) / count,
-        compiled_regions=regions / count,
+        compiled_regions=sum(regions) / count,
+        regions_called=(min(filter(None, regions), default=0), max(regions, default=0)),
         graph_breaks=breaks / count,
         between_ps=float(between[typical].mean()),
         between_backward_ps=float(between_backward[typical].mean()),
@@ -221,18 +224,18 @@ class _Calls:
         return _Calls(self.beyond + more.beyond, self.least + more.least, self.most + more.most)
 
 
-def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, int, Int64, _Calls]:
-    """Different compiled functions and graph breaks of all steps; by step, the time between the first and the last
-    function (ps), and the calls.
+def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[list[int], int, Int64, _Calls]:
+    """Different compiled functions by step, and graph breaks of all steps; by step, the time between the first and the
+    last function (ps), and the calls.
     """
     rows = _rows_of(driver, vocabulary, COMPILED_REGION)
     calls = _rows_of(driver, vocabulary, CALL_MARK)
     lookups = _by_step(driver, _rows_of(driver, vocabulary, LOOKUP_MARK), steps)
-    count = breaks = 0
+    breaks, counts = 0, []
     between, entering = np.zeros((2, len(steps)), np.int64)
     lengths = []
     for step, own in enumerate(_by_step(driver, rows, steps)):
-        count += len(set(driver.name_row[own].tolist()))
+        counts.append(len(set(driver.name_row[own].tolist())))
         until = np.maximum.accumulate(driver.end[own])
         breaks += int((driver.start[own][1:] < until[:-1]).sum())
         runs = _compiled(driver, own, calls)
@@ -240,7 +243,7 @@ def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, 
             between[step] = int(until[-1] - driver.start[own][0]) - runs.total
             entering[step] = _entering(driver, own, calls, lookups[step])
         lengths.append(runs.end - runs.start)
-    return count, breaks, between, _Calls.of(lengths).with_least(entering)
+    return counts, breaks, between, _Calls.of(lengths).with_least(entering)
 
 
 def _entering(driver: Track, regions: Int64, calls: Int64, lookups: Int64) -> int:

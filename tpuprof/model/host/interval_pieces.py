@@ -49,13 +49,17 @@ def split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[t
     if each.family in BLOCKING and each.stack == before.stack >= 0:
         # It slept in between, and both looks found it in a call that sleeps, awake: many short sleeps of one line.
         kind, stack = each.family, each.stack
-    elif each.ops or (of.family == FRAMEWORK and not silent):
-        # The training thread waits while autograd's thread traces.
-        kind, stack = TRACING, of.stack
     else:
-        # What a call of the framework waits for is no wait of the line's own. Nor is that of neither line.
-        elsewhere = of.in_call or (each.asleep is False and before.asleep is False)
-        kind, stack = "wait", -1 if elsewhere else of.stack
+        # It slept at neither look: it waited at a line between them.
+        between = each.asleep is False and before.asleep is False
+        if each.ops or (of.family == FRAMEWORK and not silent):
+            # The training thread waits while autograd's thread traces.
+            kind, stack = TRACING, -1 if between else of.stack
+        else:
+            # What a call of the framework waits for is no wait of the line's own.
+            kind, stack = "wait", -1 if between or of.in_call else of.stack
+        if between and ran and ran[-1][1] == each.stack:
+            return [*ran[:-1], (kind, stack, blocked), ran[-1]]
     return _in_order(of is not each, (kind, stack, blocked), ran)
 
 
@@ -115,7 +119,8 @@ def _ran(
         # In a whole step the ops were traced where nobody looked.
         return [(TRACING, -1 if each.round else of.stack, tracing)]
     other = IO if of.family == IO else "python"
-    return [(TRACING, _traced_at(before, each, of), tracing), (other, of.stack, running - tracing)]
+    traced_at = -1 if cost.as_events else _traced_at(before, each, of)
+    return [(TRACING, traced_at, tracing), (other, of.stack, running - tracing)]
 
 
 def _traced_at(before: Sample, each: Sample, of: Sample) -> int:

@@ -86,10 +86,14 @@ class Sample:
 
 @record(frozen=True)
 class OpCost:
-    """What tracing an op takes (ps). `assumed` where no interval of the capture shows it: it is then CPU time."""
+    """What tracing an op takes (ps). `assumed` where no interval of the capture shows it: it is then CPU time.
+
+    `as_events` where each op is an event of its own: those of the training thread lie in none of its other time.
+    """
 
     ps: float
     assumed: bool = False
+    as_events: bool = False
 
     def of(self, each: Sample, running: int) -> int:
         """How much of what a thread ran in an interval its ops explain (ps)."""

@@ -116,9 +116,10 @@ def read_samples(
                 each.read = bool(last > first)
             if unexplained is not None:
                 for each in samples:
+                    taken = each.at - each.late
                     each.in_call = each.family == PLAIN and (
-                        not _inside(unexplained, each.at)
-                        or (each.stack >= 0 and _has_hardly_begun(unexplained, each.at, stacks[each.stack]))
+                        not _inside(unexplained, taken)
+                        or (each.stack >= 0 and _has_hardly_begun(unexplained, taken, stacks[each.stack]))
                     )
             else:
                 calls = times_of(driver, HOST_READ, UPLOAD)
@@ -175,7 +176,7 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
         mark_still(samples, stacks)
     mark_rounds(samples, stacks)
     mark_kept_out(samples, stacks)
-    cost = op_cost(samples)
+    cost = replace(op_cost(samples), as_events=not counts_ops)
     alone = alone_ps(samples, stacks)
     silent = silent_frameworks(samples) if counts_ops else set()
     mark_lines(samples, stacks, quiet_functions(samples, stacks) if counts_ops else set())

@@ -200,6 +200,16 @@ def makes_program(frame: str) -> bool:
     return any(path in frame for path in _MAKES_PROGRAMS)
 
 
+def runs_no_framework(stack: Stack) -> bool:
+    """Whether a line of the user's has no frame of a framework below it: what hands ops over there is an event."""
+    at = f"({stack.source})"
+    row = max((row for row, frame in enumerate(stack.frames) if frame.endswith(at)), default=-1)
+    below = [frame.replace("\\", "/") for frame in stack.frames[row + 1 :]]
+    return bool(stack.source) and not any(
+        name in frame for frame in below for name in (*_FRAMEWORKS, "/torch_tpu/")
+    )
+
+
 def _in_framework(stack: Stack) -> bool:
     """Whether the innermost frame that is not of Python's own library belongs to a framework that traces."""
     for frame in reversed(stack.frames):

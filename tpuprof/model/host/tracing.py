@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import field
+from itertools import takewhile
 
 import numpy as np
 
+from tpuprof.model.attribution import layers as painted
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.activity import HostActivity
 from tpuprof.model.host.driver import autograd_threads
@@ -13,6 +15,7 @@ from tpuprof.model.host.vocabulary import Activity, NameSet, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, merge, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
+from tpuprof.parts import TRACING
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
 
@@ -70,7 +73,10 @@ def split_tracing(
     busy = merge(*(device.busy for device in devices)) if devices else EMPTY
     inside = union(steps.start, steps.end)
     tracing = subtract(intersect(activity.spans(Activity.TRACING), inside), activity.compiling)
-    exposed = subtract(tracing, busy)
+    # Exposed is what the breakdown gives to tracing: what is painted there before counts as that.
+    before = takewhile(lambda layer: layer[0] != TRACING, painted(None, activity))
+    exposed = subtract(tracing, merge(busy, *(spans for _, spans in before)))
+    tracing = merge(exposed, intersect(tracing, busy))
     autograd = autograd_threads(host)
     return Tracing(
         phases=_phases([driver, *autograd], autograd, vocabulary, tracing, exposed),

@@ -231,4 +231,4 @@ def _pipeline(row: InputRow) -> Evidence:
     told = DIAGNOSES.get(row.diagnosis, row.diagnosis)
     if row.batch_ms is not None:
         told += f"; a batch takes {format_ms(row.batch_ms)}"
-    return Evidence(told, row.wait_ms_per_step, "ms per step waited", host=row.host)
+    return Evidence(told, row.wait_ms_per_step, "ms per step waited, the device busy or idle", host=row.host)

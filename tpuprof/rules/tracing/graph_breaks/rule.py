@@ -63,6 +63,7 @@ from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch
 from tpuprof.model.host.event_times import COMPILED_REGION
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, not_checked, passed, rule
+from tpuprof.rules.shared.compiled_functions import functions_called
 from tpuprof.rules.shared.host_price import host_price
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
@@ -170,7 +171,7 @@ def _costs(found: EagerDispatch, *, often: bool) -> tuple[float, float, list[Evi
     between = found.between_ps / PS_PER_MS
     calls, least = _calls(found)
     evidence = [
-        Evidence("different functions of torch.compile called", found.compiled_regions, "per step"),
+        functions_called(found),
         Evidence("of them, called inside of another: graph breaks", found.graph_breaks, "per step"),
         Evidence("time between the first and the last of them", between, "ms per step"),
     ]

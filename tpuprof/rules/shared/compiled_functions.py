@@ -1,0 +1,14 @@
+"""What findings say of the functions that torch.compile made."""
+
+from __future__ import annotations
+
+from tpuprof.model.host.eager_dispatch import EagerDispatch
+from tpuprof.report.schema import Evidence
+
+
+def functions_called(found: EagerDispatch) -> Evidence:
+    """How many of them a step calls: a whole number, as windows that hold a part of a step only call none."""
+    least, most = found.regions_called
+    fewest = f", {least} in some steps" if least < most else ""
+    calls = most or round(found.compiled_regions or 0.0)
+    return Evidence(f"different functions of torch.compile called{fewest}", calls, "per step that calls any")
