@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.model.compile.no_finding import compiled_without_finding
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
 from tpuprof.model.outside_capture import between_steps, outside_capture, quicker_compiles, stretched
@@ -65,6 +64,10 @@ def _compiling(host: HostRun) -> Int64:
 
 def _in_no_finding(host: HostRun, compiles: Sequence[CompileRow]) -> list[str]:
     """What to say of compiles after the capture that no rule on compiles has a finding of."""
+    if host.after_steps is None or not host.after_steps.lines:
+        return []
+    from tpuprof.model.compile.no_finding import compiled_without_finding
+
     lines = {row.line for row in compiles if row.host == host.name and row.step is not None}
     said = compiled_without_finding(host.after_steps, len(host.steps), lines)
     return [said] if said else []

@@ -10,7 +10,6 @@ from tpuprof import parts as part
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
-from tpuprof.model.compile.no_finding import compiled_without_finding
 from tpuprof.model.compile.places import line_order
 from tpuprof.model.compile.recurrence import (
     RETURNS_FROM_STEPS,
@@ -312,7 +311,12 @@ def _start_up(signals: Signals) -> str:
     """What to say of compiles that are in no finding, as they never came again, say; empty where there were none."""
     once = [row for row in signals.phases if row.name == ONE_OFF_COMPILE]
     if not once:
-        return compiled_without_finding(signals.after_capture, len(signals.steps))
+        after = signals.after_capture
+        if after is None or not after.lines:
+            return ""
+        from tpuprof.model.compile.no_finding import compiled_without_finding
+
+        return compiled_without_finding(after, len(signals.steps))
     took = format_ms(sum(row.duration_ms for row in once))
     return (
         f"start-up cost: {counted(len(once), 'captured step')} ({took} in all) compiled what never compiled again, and "
