@@ -129,6 +129,7 @@ CASES = {
         ("a short sleep", "passed", {"steps": steps(), "host_stacks": [asleep(100 * BELOW)]}),
         ("behind the device", "passed", {"steps": steps(), "host_stacks": [asleep(0.0, hidden=50.0)]}),
         ("other Python", "failed", {"steps": steps(), "host_stacks": [asleep(100 * ABOVE, part="host:python")]}),
+        ("other Python on the device's CPUs", "failed", {"steps": steps(), "host_stacks": [asleep(100 * ABOVE, part="host:python")], "device_type": "CPU"}),
         ("two looks of the sampler", "failed", {"steps": steps(8, wall=10.0), "host_stacks": [asleep(thresholds.SAMPLED_FROM_MS / 8)]}),
         ("hardly one", "unavailable", {"steps": steps(8, wall=10.0), "host_stacks": [asleep(thresholds.SAMPLED_FROM_MS / 8 - 0.1)]}),
         ("not sampled", "unavailable", {"steps": steps()}),

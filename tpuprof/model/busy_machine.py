@@ -15,6 +15,9 @@ VERDICT_FROM_SHARE = 0.8
 # Share of the time that they can run that a program's threads wait for a CPU from which a price says as well what the
 # fix saves on a machine that nothing else uses (share): work then takes a quarter longer than it would there.
 DISTURBED_FROM_SHARE = 0.2
+# Share of the CPUs' time from which host and device take it from each other (share): what is left is less than the
+# step would change. A judgement.
+ALL_CPUS_FROM_SHARE = 0.85
 # Words of the verdict that other work on the machine can make.
 _OF_THE_HOST = ("tracing", "dispatch", "host", "input", "undecided")
 

@@ -52,8 +52,9 @@ class Price:
     to which the price belongs, over a captured one (ratio): less than 1 where what is priced is rarer outside of the
     capture. `judged_of` is the share of the step that a price is little or much of: less than 1 where compiles take the
     rest, which do not make other time a little thing. `frees_cpus`: what goes is work of the host and programs of its
-    own beside the device's work, so that a device that is this machine's CPU may become faster. `note` says what the
-    price leaves out.
+    own beside the device's work, so that a device that is this machine's CPU may become faster. `in_all` is all the
+    time of what goes, also beside the device's work (share of step time), where both take CPUs from each other: as much
+    may be saved. `note` says what the price leaves out.
     `decides` says that there is no finding without a price: only the replay tells whether the time costs anything.
     """
 
@@ -67,6 +68,7 @@ class Price:
     of_step: float = 1.0
     judged_of: float = 1.0
     frees_cpus: bool = False
+    in_all: float = 0.0
     note: str = ""
     decides: bool = False
 

@@ -43,6 +43,8 @@ WITHOUT_THE_CALLS = (
     "the device is this machine's CPU; the upper end assumes that it becomes faster "
     "where calls leave it the CPUs"
 )
+# Where host code that goes takes CPUs from such a device.
+BESIDE_IT = "the device is this machine's CPU; the upper end counts all the time for which this code takes CPUs from it"
 # Where a fix lets the host work while such a device does: how much of the time of both is saved then is unknown.
 SIDE_BY_SIDE = (
     "the device is this machine's CPU; the upper end assumes that host and device are as fast "
@@ -58,7 +60,7 @@ REPLACEMENT_COSTS = "what the replacement costs on the device is not in it"
 AT_MOST_THE_CAUSE = "no more than the cause takes: the simulation gave "
 # Notes that say how a bound was found, of which steps a price is, or what it is not of, and no doubt.
 _NO_DOUBTS = (
-    *(ON_THIS_CPU, ON_A_FREE_MACHINE, WITHOUT_THE_CALLS, SIDE_BY_SIDE, UNRECORDED),
+    *(ON_THIS_CPU, ON_A_FREE_MACHINE, WITHOUT_THE_CALLS, BESIDE_IT, SIDE_BY_SIDE, UNRECORDED),
     REPLACEMENT_COSTS,
     AT_MOST_THE_CAUSE,
 )
@@ -188,9 +190,13 @@ class Pricing:
         least = min(min(gains + free) * (1 - miss), price.sure * simulator.measured_ms)
         most = max(gains) * (1 + miss)
         most += self._behind_waits(simulator, price.most, most)
-        assumes = WITHOUT_THE_CALLS if price.frees_cpus else ON_A_FREE_MACHINE
-        note = assumes if max(free, default=0.0) > most * NOTED_FROM else ""
-        return Savings(least, max(most, max(free, default=0.0) * (1 + miss)), COUNTERFACTUAL, note=note), ""
+        ends = {
+            WITHOUT_THE_CALLS if price.frees_cpus else ON_A_FREE_MACHINE: max(free, default=0.0) * (1 + miss),
+            BESIDE_IT: price.in_all * simulator.measured_ms,
+        }
+        furthest = max(ends, key=lambda note: ends[note])
+        note = furthest if ends[furthest] > most * NOTED_FROM else ""
+        return Savings(least, max(most, ends[furthest]), COUNTERFACTUAL, note=note), ""
 
     @cached_property
     def calm(self) -> float:

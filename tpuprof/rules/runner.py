@@ -383,7 +383,7 @@ def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:
             return None, unpriced
         most = outcome.share
         if savings.method == COUNTERFACTUAL:
-            most += price.hidden + pricing.disturbed_share(price)
+            most = max(most + price.hidden + pricing.disturbed_share(price), price.in_all)
         of_cause = savings.per == "step" and not measured(savings)
         return bounded(savings, pricing.step_ms, most if of_cause else None), ""
     except Exception as error:  # a replay that breaks must not take the finding with it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof import parts as part
-from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE, cpu_use, cpu_wait
+from tpuprof.model.busy_machine import ALL_CPUS_FROM_SHARE, DISTURBED_FROM_SHARE, cpu_use, cpu_wait
 from tpuprof.model.host.sample_events import BLOCKING
 from tpuprof.model.host.stacks import Stack, family
 from tpuprof.model.run import Run
@@ -14,9 +14,6 @@ from tpuprof.report.host_lines import Where, lines_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms, format_share
 
-# Share of the CPUs' time from which host and device take it from each other (share): what is left is less than the
-# step would change. A judgement.
-ALL_CPUS_FROM_SHARE = 0.85
 # Time of the host's own code beside the step from which it is said (share): on one of two CPUs, NumPy for 0.4 of each
 # step made ops of the device take twice as long, and SQL for 0.24 of it made them take 1.4 times as long.
 OWN_CODE_FROM_SHARE = 0.2

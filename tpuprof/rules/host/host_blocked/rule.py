@@ -143,6 +143,7 @@ from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.shared.half_hidden import half_hidden
 from tpuprof.rules.shared.host_cases import host_cases, runs_module
+from tpuprof.rules.shared.own_cpus import takes_cpus
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, SAMPLED_FROM_MS
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
@@ -177,6 +178,9 @@ SAMPLES_FOR_HIGH = 36
         "sampled_host_ms",
         "sampled_late",
         "cpus_taken",
+        "cpus_free_share",
+        "cpus_shared",
+        "device_type",
         "python_reads_if_seen",
         "framework",
     ),
@@ -214,6 +218,9 @@ def check(signals: Signals) -> Outcome:
     stretched = largest != _SLEEP and signals.cpus_taken
     # Who needs the lock waits for it in calls of the framework as well, and nothing tells how long.
     stretched = stretched or largest == _GIL
+    in_all = takes_cpus(signals, sampled)
+    # What the device gains where the code leaves it its CPUs is unknown.
+    stretched = stretched or in_all >= (1 + TOLD_FROM_SHARE) * share
     sure = samples >= SAMPLES_FOR_HIGH and not signals.sampled_late and not stretched
     return failed(
         share,
@@ -225,6 +232,7 @@ def check(signals: Signals) -> Outcome:
                 Change(host=dict.fromkeys(sampled, 0.0)),
             ),
             hidden=_hidden(signals, sampled) / signals.step_ms,
+            in_all=in_all,
         ),
         confidence="high" if sure else "medium",
         cases=_cases(signals, sampled),

@@ -1,0 +1,25 @@
+"""Host code beside the work of a device that is this machine's CPU: without it the device may be faster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tpuprof.model.busy_machine import ALL_CPUS_FROM_SHARE
+from tpuprof.signals import Signals
+
+_PYTHON = "host:python"
+
+
+def takes_cpus(signals: Signals, parts: Collection[str]) -> float:
+    """The time of the host's own code, also behind the device's work, where both share too few CPUs (share of step).
+
+    0 where the device is no CPU, or there are enough of them. `parts` are the kinds of host time that a fix takes out;
+    who sleeps or waits takes no CPU.
+    """
+    if signals.device_type != "CPU" or _PYTHON not in parts:
+        return 0.0
+    free = signals.cpus_free_share
+    if not signals.cpus_shared and (free is None or free > 1 - ALL_CPUS_FROM_SHARE):
+        return 0.0
+    rows = [row for row in signals.host_stacks if row.part == _PYTHON]
+    return min(sum(row.exposed_ms_per_step + row.hidden_ms_per_step for row in rows) / signals.step_ms, 1.0)
