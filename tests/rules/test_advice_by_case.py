@@ -150,20 +150,23 @@ def test_a_module_that_computes_on_the_host_is_to_be_moved(part, frames, module)
 
 
 @pytest.mark.parametrize(
-    ("part", "frames", "dependent"),
+    ("part", "frames", "call", "dependent"),
     [
-        ("host:python", ["<module> (/u/knn.py:69)", "neighbours (/u/knn.py:40)"], True),
-        ("host:python", [f"<module> (/u/knn.py:{69 + NEAR_LINES})"], True),
-        ("host:python", [f"<module> (/u/knn.py:{69 + NEAR_LINES + 1})"], False),
+        ("host:python", ["<module> (/u/knn.py:69)", "neighbours (/u/knn.py:40)"], "f()", True),
+        ("host:python", [f"<module> (/u/knn.py:{69 + NEAR_LINES})"], "f()", True),
+        ("host:python", [f"<module> (/u/knn.py:{69 + NEAR_LINES + 1})"], "f()", False),
         # Before the read, at the same line of another file, and where the thread waits or writes.
-        ("host:python", ["<module> (/u/knn.py:68)"], False),
-        ("host:python", ["<module> (/u/data.py:69)"], False),
-        ("host:io", ["<module> (/u/knn.py:69)"], False),
+        ("host:python", ["<module> (/u/knn.py:68)"], "f()", False),
+        ("host:python", ["<module> (/u/data.py:69)"], "f()", False),
+        ("host:python", ["<module> (/u/knn.py:70)"], "pickle.dump(weights, f)", False),
+        ("host:io", ["<module> (/u/knn.py:69)"], "f()", False),
     ],
 )
 @pytest.mark.parametrize("framework", ["torch_xla", "torch_tpu", "jax"])
-def test_work_on_a_value_that_the_step_has_just_read_is_for_the_device(part, frames, dependent, framework):
-    row = HostStackRow(part, frames, "f()", "/u/knn.py:40", "f()", 5.0, 0.0)
+def test_work_on_a_value_that_the_step_has_just_read_is_for_the_device(
+    part, frames, call, dependent, framework
+):
+    row = HostStackRow(part, frames, call, "/u/knn.py:40", call, 5.0, 0.0)
     cases = host_cases({part: 5.0}, [row], reads=["/u/knn.py:69", "elsewhere"])
     text = find_rule("host-blocked").page.remedy(framework).text_for(cases)
     assert ("no other thread can take it over" in text) is dependent

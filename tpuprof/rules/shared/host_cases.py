@@ -23,6 +23,8 @@ _OTHERS_WORK = frozenset({"lock", "gil", "gc", "read", _PROGRAM})
 _PYTHON = "host:python"
 # How a frame of a stack says that it is Flax's, torch's, and of torch's modules.
 _FLAX, _TORCH, _MODULES = "/flax/nnx/", "/torch/", "/torch/nn/modules/"
+# Calls whose result goes to a file or a screen, and not back to the device.
+_PUTS_AWAY = re.compile(r"\b(?:dumps?|save\w*|write\w*|fsync|print|log\w*|debug|info|warning)\(")
 _PLACE = re.compile(r"\((.+):(\d+)\)$")
 
 
@@ -45,7 +47,7 @@ def host_cases(
     seen: dict[str, Callable[[HostStackRow], bool]] = {
         "flax": _walks_flax,
         "module": runs_module,
-        _DEPENDENT: lambda row: row.part == _PYTHON and _follows(row, reads),
+        _DEPENDENT: lambda row: row.part == _PYTHON and not _puts_away(row) and _follows(row, reads),
     }
     for case, test in seen.items():
         rows = [row for row in stacks if row.part in sampled and test(row)]
@@ -65,6 +67,10 @@ def runs_module(row: HostStackRow) -> bool:
 
 def _walks_flax(row: HostStackRow) -> bool:
     return any(_FLAX in frame for frame in row.frames)
+
+
+def _puts_away(row: HostStackRow) -> bool:
+    return any(_PUTS_AWAY.search(call) for call in (row.call, row.user_call))
 
 
 def _follows(row: HostStackRow, reads: Collection[str]) -> bool:
