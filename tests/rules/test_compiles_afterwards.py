@@ -69,6 +69,18 @@ def test_what_changed_in_compiles_that_no_captured_step_holds_is_unknown_and_mea
     assert "4 of 50 steps compiled" in row.reason
 
 
+@pytest.mark.parametrize("framework", ["torch_xla", "jax"])
+def test_their_advice_has_shapes_and_all_other_causes(framework):
+    """A curriculum of longer sequences compiled after the capture: advice named graphs, and no shapes."""
+    seen = AfterCapture(50, 4, 4, 50.0, 100.0, True, {SYNC: CompilingLine(4, 4, 50.0, [SYNC])})
+    found = check_afterwards(
+        given(steps=steps(), step_compiles=[], after_capture=seen, records_if_noted=[], phases=[])
+    )
+    text = find_rule("recompiles-other").page.remedy(framework).text_for(found.cases)
+    assert "give all one shape, or a few" in text
+    assert "Let the decision be data" in text
+
+
 def test_so_is_any_line_where_the_capture_holds_no_compile():
     assert outcome(SYNC, []) == {"recompiles-shape": "passed", "recompiles-other": "failed"}
 

@@ -328,6 +328,7 @@ CASES = {
     ],
     "repeated-work": [
         ("much", "failed", special(100 * ABOVE, repeated=4, self_ms_per_step=100 * ABOVE)),
+        ("on this machine's CPU", "failed", {**special(100 * ABOVE, repeated=4, self_ms_per_step=100 * ABOVE), "device_type": "CPU"}),
         ("little", "passed", special(100 * BELOW, repeated=4, self_ms_per_step=100 * BELOW)),
         ("no op", "passed", special(50, repeated=0)),
         ("communication", "passed", special(50, kind="collective", repeated=4, self_ms_per_step=50.0)),

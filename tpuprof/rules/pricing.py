@@ -43,8 +43,10 @@ WITHOUT_THE_CALLS = (
     "the device is this machine's CPU; the upper end assumes that it becomes faster "
     "where calls leave it the CPUs"
 )
-# Where host code that goes takes CPUs from such a device.
-BESIDE_IT = "the device is this machine's CPU; the upper end counts all the time for which this code takes CPUs from it"
+# Where host and device take CPUs from each other, and the fix takes out work of one.
+BESIDE_IT = (
+    "the device is this machine's CPU; the upper end counts all the time for which what goes uses the CPUs"
+)
 # Where a fix lets the host work while such a device does: how much of the time of both is saved then is unknown.
 SIDE_BY_SIDE = (
     "the device is this machine's CPU; the upper end assumes that host and device are as fast "

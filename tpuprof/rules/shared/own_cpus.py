@@ -1,4 +1,4 @@
-"""Host code beside the work of a device that is this machine's CPU: without it the device may be faster."""
+"""Host code and the work of a device that is this machine's CPU: without the one the other may be faster."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from tpuprof.signals import Signals
 _PYTHON = "host:python"
 
 
+def short_of_cpus(signals: Signals) -> bool:
+    """Whether the device is this machine's CPU, and host and device take CPUs from each other."""
+    if signals.device_type != "CPU":
+        return False
+    free = signals.cpus_free_share
+    return signals.cpus_shared or (free is not None and free <= 1 - ALL_CPUS_FROM_SHARE)
+
+
 def takes_cpus(signals: Signals, parts: Collection[str]) -> float:
     """The time of the host's own code, also behind the device's work, where both share too few CPUs (share of step).
 
     0 where the device is no CPU, or there are enough of them. `parts` are the kinds of host time that a fix takes out;
     who sleeps or waits takes no CPU.
     """
-    if signals.device_type != "CPU" or _PYTHON not in parts:
-        return 0.0
-    free = signals.cpus_free_share
-    if not signals.cpus_shared and (free is None or free > 1 - ALL_CPUS_FROM_SHARE):
+    if _PYTHON not in parts or not short_of_cpus(signals):
         return 0.0
     rows = [row for row in signals.host_stacks if row.part == _PYTHON]
     return min(sum(row.exposed_ms_per_step + row.hidden_ms_per_step for row in rows) / signals.step_ms, 1.0)

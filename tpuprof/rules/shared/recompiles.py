@@ -37,6 +37,8 @@ from tpuprof.units import MS_PER_S, counted, format_ms, format_share, listed
 
 # Compiles listed as evidence (rows).
 SHOWN = 8
+# Cases of advice where nothing tells what changed: each may be it.
+ANY_CAUSE = frozenset({"unseen", "function", "static", "number", "flow", "ask", "other"})
 # Of compiles that no captured step holds.
 UNSEEN_CAUSE = "those hold none of it, so what changed is unknown"
 # What compiles count that came once or twice after the capture (ratio): the first short batch and the first evaluation
@@ -350,6 +352,7 @@ def check_afterwards(signals: Signals) -> Outcome | None:
         reason=f"{cost} on top of the captured steps; {UNSEEN_CAUSE}",
         # What they cost was counted; that different graphs are the cause, and not shapes, was not seen.
         confidence="medium" if again else "low",
+        cases=ANY_CAUSE,
     )
 
 

@@ -20,6 +20,10 @@ Each compile with its step, its time, what changed, and the line that cut the gr
 keep the result that counts with `torch.where`. Or end each round with `torch_xla.sync()` and read after it: all rounds
 then run one program.
 
+[unseen] Where batches change their shape now and then (longer sequences, another image size, a last incomplete batch),
+give all one shape, or a few: recompiles-shape has more on that. Where graphs of one shape differ, this is how to keep
+them the same.
+
 Let the decision be data: compute both ways and choose with torch.where, or multiply by a mask. This costs the
 computing that was skipped before. Where that is too much, keep the number of different graphs small and let each
 compile once before training (layer dropout: a few fixed sets of layers). Where a Python loop runs another number of
@@ -35,6 +39,9 @@ reason with `TORCH_TRACE=/tmp/trace`, and dynamo's with `TORCH_LOGS=recompiles`:
 that the program holds, or a branch taken for the first time.
 
 ## How to fix in JAX
+
+[unseen] Where batches change their shape now and then (longer sequences, another image size, a last incomplete batch),
+give all one shape, or a few: recompiles-shape has more on that.
 
 [function] Make each jitted function once, outside of the loop: to `jax.jit` a function, a lambda or a
 `functools.partial` that is made again in each step is another one, and compiles once more.

@@ -41,9 +41,12 @@ do, which is the most that can be gained: gradients of a batch that is split hav
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpuprof import parts as part
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.ops import ms_of, op_evidence
+from tpuprof.rules.shared.own_cpus import short_of_cpus
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -58,7 +61,7 @@ GAINED_AT_LEAST = 0.5
     about="work that every device repeats",
     good="Devices hardly compute the same",
     bad="Every device computes the same",
-    reads=("busy_share", "ops", "compute_ms"),
+    reads=("busy_share", "ops", "compute_ms", "device_type", "cpus_shared", "cpus_free_share"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where ops that each device computes alike take enough of the device's time."""
@@ -77,9 +80,13 @@ def check(signals: Signals) -> Outcome:
         gained * signals.busy_share,
         evidence,
         title=f"Each of {devices} devices computes the same in ops that take {format_share(share)} of its time",
-        price=counterfactual(
-            Change(device={part.COMPUTE: 1 - gained}),
-            Change(device={part.COMPUTE: 1 - gained * GAINED_AT_LEAST}),
-            ops=ms_of(rows, left=1 / devices),
+        price=replace(
+            counterfactual(
+                Change(device={part.COMPUTE: 1 - gained}),
+                Change(device={part.COMPUTE: 1 - gained * GAINED_AT_LEAST}),
+                ops=ms_of(rows, left=1 / devices),
+            ),
+            # Where the host waits for CPUs that such devices use, it is faster without that work as well.
+            in_all=gained * signals.busy_share if short_of_cpus(signals) else 0.0,
         ),
     )
