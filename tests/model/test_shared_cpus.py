@@ -26,10 +26,13 @@ def said(
     lines=1,
     waited=None,
     call="np.pad(x)",
+    count=1,
 ):
     """The sentence where two stacks of a line take such a share of the step, most of it behind the device's work."""
     info = {"capture": {"cpus_used": 2 * used, "cpus": 2, "cpu_wait_share": waited}}
-    run = SimpleNamespace(info=info, hosts=[SimpleNamespace(devices=[SimpleNamespace(type=device)])])
+    run = SimpleNamespace(
+        info=info, hosts=[SimpleNamespace(devices=[SimpleNamespace(type=device, count=count)])]
+    )
     each = took * STEP / rows
     stacks = [
         HostStackRow(part, ["f (a.py:7)"], call, f"a.py:{7 + row % lines}", call, 0.1 * each, 0.9 * each)
@@ -76,6 +79,8 @@ def test_threads_that_wait_for_a_cpu_are_as_good_a_sign(waited, words):
         {"word": "sync"},
         {"device": "TPU v5 Lite"},
         {"part": "tracing"},
+        # Four devices computed the same, and "without model(x) the device may be faster" was said.
+        {"count": 4},
     ],
 )
 def test_else_nothing_is_said(given):

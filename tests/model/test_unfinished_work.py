@@ -321,3 +321,16 @@ def test_few_breaks_count_a_little_for_each_call_and_have_no_price(report):
     values = {each.text: each.value for each in found.evidence}
     assert values["what they take at least because there are several"] == pytest.approx((2 + 2) * 0.05)
     assert found.status == "passed" and found.savings is None
+
+
+def test_a_rare_read_may_wait_for_what_was_handed_over_before_the_recording(report):
+    """The first validation compiled in one of eight steps: "compile-bound ... that is the usual step" was said."""
+    found = report(training([*[0] * 7, 60], compiling=25)).verdict
+    assert found.bound == "undecided"
+    assert "nearly all of it in 1 of 8 steps). The device may work all along" in found.sentence
+
+
+@pytest.mark.parametrize("at_most", [1.0])
+def test_what_the_device_worked_at_most_tells_it_of_a_rare_read_as_well(report, at_most):
+    found = report(training([*[0] * 7, 60], compiling=25), **worked_at_most(at_most, 8)).verdict
+    assert found.bound == "sync"

@@ -7,6 +7,7 @@ import pytest
 from tests.builders import TraceBuilder
 from tpuprof.analysis.sections.steps import mean_step
 from tpuprof.analysis.sections.usual_step import AS_LONG_FROM, usual_step
+from tpuprof.model.compile import recurrence
 from tpuprof.model.compile.recurrence import CLASSES_PER_DOUBLING, AfterCapture, History
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host_run import read_host_run
@@ -21,25 +22,30 @@ MEAN = BATCH + 10 + COLLECTS / 8
 def found(tmp_path):
     """The usual step of eight, of which so many collect garbage, where later ones took so long on average (ms)."""
 
-    def finder(later, *, collecting=1, steps=40, lengths=None):
+    def finder(later, *, collecting=1, steps=40, lengths=None, compiling=0, compile_later=0):
         trace, start = TraceBuilder(), 0
         python = trace.host().line("python")
         device = trace.tpu(0).line("XLA Modules")
         ops = trace.tpu(0).line("XLA Ops")
         for step in range(8):
             collects = COLLECTS * 1000 // collecting if step < collecting else 0
-            length = (BATCH + 10) * 1000 + collects
+            compiles = compiling * 1000 if collects else 0
+            length = (BATCH + 10) * 1000 + collects + compiles
             python.event("train_step", start, length, _r=1, step_num=step)
             python.event("StepMarker", start + length - 100, 100)
             python.event("SyncTensorsGraph", start + length - 100, 100)
             python.event("tpuprof.dataloader.next", start, BATCH * 1000)
             if collects:
                 python.event("tpuprof.gc", start + BATCH * 1000, collects)
+            if compiles:
+                python.event("XLAGraphExecutor::Compile", start + BATCH * 1000 + collects, compiles)
             device.event("step(7)", start + length - 10_000, 10_000)
             ops.event("dot.1", start + length - 10_000, 10_000)
             start += length
         seen = (
-            AfterCapture(steps, 0, 0, 0.0, later * steps / 1000, ended=True, lengths=lengths or {})
+            AfterCapture(
+                steps, compile_later, 0, 0.0, later * steps / 1000, ended=True, lengths=lengths or {}
+            )
             if later
             else None
         )
@@ -62,6 +68,14 @@ def test_what_comes_seldom_is_said_after_what_holds_the_usual_step(found):
     assert usual.bound.share == pytest.approx(BATCH / (BATCH + 11))
     assert "1 of 8 captured steps also holds garbage collections (40.0 ms per step on average)" in usual.note
     assert "the 40 steps after the capture took 41.0 ms on average" in usual.note
+
+
+@pytest.mark.parametrize(("compile_later", "name"), [(0, "input"), (1, "compile")])
+def test_compiles_that_never_come_again_go_with_what_comes_seldom(found, monkeypatch, compile_later, name):
+    """Reads and compiles took most of the first validation: "compile-bound ... that is the usual step" was said."""
+    # The compiles alone do not explain that step.
+    monkeypatch.setattr(recurrence, "EXPLAINS_FROM_SHARE", 2.0)
+    assert named(found(BATCH + 11, compiling=280, compile_later=compile_later)) == name
 
 
 @pytest.mark.parametrize(("lack", "name"), [(19.9, "gc"), (20.1, "input")])

@@ -49,6 +49,11 @@ def test_a_price_of_steps_that_recording_stretches(saved, after_ms, steps, said)
     assert not doubted(found)
 
 
+def test_a_price_that_begins_at_nothing_says_nothing_of_where_it_begins():
+    found = pricing(250.0).of_captured_steps(Savings(0.0, 200.0, "bound"))
+    assert found.note == "without tpuprof a step takes 250 ms"
+
+
 @pytest.mark.parametrize(
     ("saved", "later_ms", "confidence"),
     [

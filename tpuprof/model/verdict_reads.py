@@ -87,9 +87,11 @@ def _either(load: StepTimes, word: str, why: Decisions) -> Bound | None:
     waits = groups.get("sync", 0.0)
     if load.reads is None or (word != "sync" and load.behind is not None):
         return None
-    if not _reads_often(
+    often = _reads_often(
         load, why, "a slower device would be waited for in few steps, and for several at once"
-    ):
+    )
+    # What the few reads wait for may have been handed over before the recording began: nothing tells that it was not.
+    if not often and word != "sync":
         return None
     if not why.at_least(
         "time in reads beyond what those of ready values take",

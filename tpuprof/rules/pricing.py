@@ -246,12 +246,8 @@ class Pricing:
         if takes is None or not step_ms or savings.per != "step":
             return savings
         share, fits = min(takes / step_ms, 1.0), savings.high <= takes
-        says = (
-            ", and the price begins with what such a step saves"
-            if fits
-            else ": the price is that of such a step"
-        )
-        note = f"{UNRECORDED}{format_ms(takes)}{says}"
+        begins = ", and the price begins with what such a step saves" if savings.low else ""
+        note = f"{UNRECORDED}{format_ms(takes)}{begins if fits else ': the price is that of such a step'}"
         note = f"{savings.note}; {note}" if savings.note else note
         low, high = savings.low * share, savings.high * (1.0 if fits else share)
         return replace(

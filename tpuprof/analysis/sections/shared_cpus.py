@@ -25,7 +25,8 @@ _PYTHON = part.HOST_PREFIX + "python"
 def said_of_shared_cpus(run: Run, bound: Bound, times: StepTimes, stacks: list[HostStackRow]) -> str:
     """The sentence, empty where the device is no CPU, or there were enough CPUs, or the host hardly worked."""
     short = _short_of_cpus(run)
-    on_cpu = any(device.type == "CPU" for host in run.hosts for device in host.devices)
+    # Several devices on one machine take CPUs from each other, whatever the host does.
+    on_cpu = any(device.type == "CPU" and device.count == 1 for host in run.hosts for device in host.devices)
     if bound.word != "device" or not on_cpu or not short:
         return ""
     lines = [

@@ -56,7 +56,9 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
     spent = spent_of(hosts, bound, times)
     outside = [outside_of(host.steps.wall_ps, host.after_steps) for host in hosts]
     rarer = _rarer(hosts, spent) if few_of(spent) == 1 else 0.0
-    less = max(ps_to_ms(lacking(outside)), rarer * bound.ms)
+    # Compiles that never came again go first: they prolonged the captured steps beside what is looked at here.
+    base = without_compiles(hosts, times) if _never_again(hosts) else times
+    less = max(ps_to_ms(lacking(outside)) - (times.wall - base.wall), rarer * bound.ms)
     if few_of(spent) != 1 or not less:
         return as_captured
     what = spoken(bound)
@@ -70,7 +72,7 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
     ):
         return as_captured
     share = min(less / bound.ms, 1.0)
-    rest = without_some(times, {name: share * times.parts[name] for name in _parts_of(bound, times)})
+    rest = without_some(base, {name: share * times.parts[name] for name in _parts_of(bound, times)})
     usual = bound_of(rest, decisions)
     if (usual.word, usual.name) == (bound.word, bound.name):
         return as_captured
@@ -85,6 +87,16 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
         rest,
         f" That is the usual step. 1 of {counted(len(spent), 'captured step')} also holds {what} "
         f"({format_ms(bound.ms)} per step on average): {seldom}.",
+    )
+
+
+def _never_again(hosts: list[HostRun]) -> bool:
+    """Whether captured steps compile, enough others do not, and no step of many that followed did."""
+    quiet = sum(int((each.breakdown.parts[part.COMPILE] == 0).sum()) for each in hosts)
+    after = [each.after for each in hosts]
+    return MIN_STEPS_LEFT <= quiet < sum(len(each.steps) for each in hosts) and all(
+        each is not None and each.shows(len(host.steps)) and not each.compiling_steps
+        for host, each in zip(hosts, after, strict=True)
     )
 
 

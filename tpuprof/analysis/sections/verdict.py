@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
@@ -168,7 +169,7 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
     detail = _detail(run, bound, times, rows)
     # The one step that waits for all of it is no step that costs more.
-    alone = bound.ahead or bound.waits or bound.is_either
+    alone = bound.ahead or bound.is_either or (bound.waits and times.reads_share >= READS_IN_STEPS_SHARE)
     few = _in_few(run.hosts, bound, times) if not alone else ""
     uneven = "" if few else _uneven(run, bound, times)
     text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail) + uneven
@@ -316,6 +317,8 @@ def _in_few(hosts: list[HostRun], bound: Bound, times: StepTimes) -> str:
         return said_of_few([ps_to_ms(ps) for column in again for ps in column.tolist()])
     if bound.word == "device" and times.seen and not bound.turns and not is_device_bound(times, Decisions()):
         return said_of_few([ms for host in hosts for ms in _idle_ms(host)])
+    if bound.waits and bound.meanwhile == "sync":
+        bound = replace(bound, word="sync", waits=0.0)
     return said_of_few(spent_of(hosts, bound, times))
 
 
