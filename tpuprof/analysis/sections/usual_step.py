@@ -19,7 +19,7 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
 from tpuprof.model.median import median
 from tpuprof.model.outside_capture import SELDOM_FROM, lacking, outside_of
-from tpuprof.model.step_times import Bound, StepTimes, with_some, without_some
+from tpuprof.model.step_times import Bound, StepTimes, with_some, without_part, without_some
 from tpuprof.model.verdict import bound_of
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE, spoken
 from tpuprof.records import record
@@ -57,7 +57,7 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
     outside = [outside_of(host.steps.wall_ps, host.after_steps) for host in hosts]
     rarer = _rarer(hosts, spent) if few_of(spent) == 1 else 0.0
     # Compiles that never came again go first: they prolonged the captured steps beside what is looked at here.
-    base = without_compiles(hosts, times) if _never_again(hosts) else times
+    base = without_part(times, part.COMPILE) if _never_again(hosts) else times
     less = max(ps_to_ms(lacking(outside)) - (times.wall - base.wall), rarer * bound.ms)
     if few_of(spent) != 1 or not less:
         return as_captured
