@@ -59,6 +59,21 @@ def test_parameters_that_are_gathered_meet_a_batch_that_is_split():
     assert repeated(inputs(SPLIT, SPLIT) + body) == set()
 
 
+@pytest.mark.parametrize(("x", "found"), [(WHOLE, {"turned", "h"}), (SPLIT, set())])
+def test_what_is_only_made_for_such_a_product_is_repeated_as_well(x, found):
+    """Each device turned the whole batch for its convolution, 47 % of its time: only what came after it was told."""
+    body = f"""  %turned = f32[64,64]{{1,0}} transpose(%x), dimensions={{1,0}}
+  ROOT %h = f32[64,64]{{1,0}} dot(%turned, %w), {DOT}"""
+    assert repeated(inputs(x) + body) == found
+
+
+def test_what_the_program_returns_is_not_only_made_for_a_product():
+    body = f"""  %turned = f32[64,64]{{1,0}} transpose(%x), dimensions={{1,0}}
+  %h = f32[64,64]{{1,0}} dot(%turned, %w), {DOT}
+  ROOT %out = (f32[64,64]{{1,0}}, f32[64,64]{{1,0}}) tuple(%h, %turned)"""
+    assert "turned" not in repeated(inputs(WHOLE) + body)
+
+
 def test_an_update_of_weights_that_all_devices_keep_is_not_meant():
     body = f"""  %g = f32[64,64]{{1,0}} dot(%x, %w), {DOT}
   %sum = f32[64,64]{{1,0}} all-reduce(%g), {ALL}, to_apply=%add

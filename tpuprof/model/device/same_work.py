@@ -32,6 +32,8 @@ _VARY = frozenset(
     }
 )  # fmt: skip
 _GATHER = ("all-gather", "all-gather-start", "all-reduce", "all-reduce-start")
+# Instructions that compute nothing.
+_NOTHING_MADE = frozenset({*_GATHER, "parameter", "constant", "iota"})
 _PRODUCTS = frozenset({"dot", "convolution"})
 # Custom calls: those that multiply, and those that call the host, which may answer each device otherwise.
 _MULTIPLIES = re.compile(r"matmul|gemm|conv|dot", re.IGNORECASE)
@@ -82,11 +84,41 @@ def same_work(data: bytes) -> tuple[int, frozenset[str]]:
 def repeated_ops(module: HloModule, devices: int) -> frozenset[str]:
     """The ops of a program of so many devices in which each of them computes the same.
 
-    Such ops multiply, or compute on with a product. What follows from gradients that were summed, as the update of
-    weights that all devices keep, is not meant.
+    Such ops multiply, or compute on with a product, or only make what such a product takes in: layouts and casts of a
+    batch that is whole. What follows from gradients that were summed, as the update of weights that all devices keep,
+    is not meant.
     """
     states = _Followed(module, devices).states
-    return frozenset(name for name, state in states.items() if state == _REPEATED)
+    repeated = {name for name, state in states.items() if state == _REPEATED}
+    return frozenset(repeated | _made_for(module, states))
+
+
+def _made_for(module: HloModule, states: Mapping[str, int]) -> set[str]:
+    """Ops before repeated products whose results go nowhere else. What the program returns is for others as well."""
+    entry = module.entry
+    users: dict[str, list[Instruction]] = {}
+    for each in entry:
+        for name in each.operands:
+            users.setdefault(name, []).append(each)
+    found: set[str] = set()
+    for each in reversed(list(entry)):
+        into = users.get(each.name, [])
+        made = states.get(each.name) == _SAME and each.opcode not in _NOTHING_MADE
+        if made and into and all(_repeats(user, states) or user.name in found for user in into):
+            found.add(each.name)
+            # XLA's CPU compiler calls a computation for an op that several threads share.
+            found |= {
+                name for called in each.called_names() for name in _names(module.computations.get(called))
+            }
+    return found
+
+
+def _names(computation: Computation | None) -> set[str]:
+    return {each.name for each in computation or () if each.opcode not in _NOTHING_MADE}
+
+
+def _repeats(user: Instruction, states: Mapping[str, int]) -> bool:
+    return states.get(user.name) == _REPEATED and user.opcode != "tuple"
 
 
 class _Followed:
