@@ -107,9 +107,8 @@ def _made_for(module: HloModule, states: Mapping[str, int]) -> set[str]:
         if made and into and all(_repeats(user, states) or user.name in found for user in into):
             found.add(each.name)
             # XLA's CPU compiler calls a computation for an op that several threads share.
-            found |= {
-                name for called in each.called_names() for name in _names(module.computations.get(called))
-            }
+            called = each.called_names() if each.opcode in _CALLS else ()
+            found |= {name for one in called for name in _names(module.computations.get(one))}
     return found
 
 
