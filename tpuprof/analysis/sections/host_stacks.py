@@ -160,7 +160,7 @@ def _others(host: HostRun, samples: HostSamples) -> list[str]:
     lines = [each.line for each in samples.stacks]
     alone = [runs_no_framework(each) for each in samples.stacks]
     inside = contains(calling, looked) & (samples.stack >= 0)
-    calls = {lines[row] for row in np.unique(samples.stack[inside]).tolist()}
+    calls = {lines[row] for row in set(samples.stack[inside].tolist())}
     calls |= {line for line, own in zip(lines, alone, strict=True) if not own}
     silent = [line not in calls for line in lines] + [False]
     return [

@@ -63,7 +63,8 @@ TYPICAL_FROM_STEPS = 5
 
 @record(frozen=True)
 class EagerDispatch:
-    """Means per step. `ops` are outermost ops of the training and autograd threads, `programs` runs of programs.
+    """Means per step. `ops` are outermost ops of the training and autograd threads, `programs` runs of programs: both
+    of typical steps, where there are enough of them.
 
     `optimizer_ps` is the time of the training thread in optimizer calls; of the ops in them, `optimizer_many` update
     many parameters at once. `compiled_regions` are different functions that torch.compile made,
