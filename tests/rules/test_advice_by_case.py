@@ -315,7 +315,7 @@ def test_several_values_of_a_step_are_to_be_read_at_once(reads_per_step, call, s
 
 def test_a_read_that_runs_a_graph_of_its_own_is_to_come_after_the_cut():
     rule = find_rule("device-to-host-sync")
-    after = "Read after `torch_xla.sync()`"
+    after = "read it after `torch_xla.sync()`"
     for situation, early in ((read_again(20.0), True), (reads(1.0, 0.5, 50.0), False)):
         outcome = rule.check(given(**situation, framework="torch_xla"))
         assert outcome.status == "failed"

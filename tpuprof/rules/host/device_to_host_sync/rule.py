@@ -22,6 +22,9 @@ Each reading line with the time it blocks, and how many steps hold a read.
 
 ## How to fix
 
+[early] Where the step itself does not need the value, read it after `torch_xla.sync()`: the step's graph has then run,
+and the read computes nothing again.
+
 [arrays] Where NumPy or Python computes with tensors that are copied to the host, write that in torch ops: they stay in
 the graph. An average of the weights can live on the device too. What must be on the host, copy after
 `torch_xla.sync()`, and rarely.
@@ -31,8 +34,6 @@ step. To log from inside a step, hand the read to `xm.add_step_closure(log, args
 then reads after the graph cut. Where the program itself needs the value in each step, let one read serve many cases.
 
 [several] A step reads several values: stack them and read once.
-
-[early] Read after `torch_xla.sync()`: the step's graph has then run, and the read computes nothing again.
 
 [wait] Leave out waits that read nothing: call `torch_xla.sync()` without `wait=True`, and no `xm.wait_device_ops()`.
 
