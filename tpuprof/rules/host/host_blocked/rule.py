@@ -26,8 +26,8 @@ is not counted.
 
 ## How to fix
 
-[own] Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less
-often, or buffer what is written.
+[own] Take this work out of the training thread: make once what is the same in each step, do the rest in a loader's
+workers or in a thread of its own, do it less often, or buffer what is written.
 
 [dependent] Where this work uses a value that the step has just read from the device (`.cpu()`, `.item()`), and its
 result goes back to the device, no other thread can take it over. Write it in torch ops on the device: then neither the
@@ -50,9 +50,9 @@ what exists then is not walked again.
 
 ## How to fix in TorchTPU
 
-[own] Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less
-often, or buffer what is written. `torch.accelerator.synchronize()` in the step makes the thread wait for the device:
-leave it out.
+[own] Take this work out of the training thread: make once what is the same in each step, do the rest in a loader's
+workers or in a thread of its own, do it less often, or buffer what is written. `torch.accelerator.synchronize()` in the
+step makes the thread wait for the device: leave it out.
 
 [dependent] Where this work uses a value that the step has just read from the device (`.cpu()`, `.item()`), and its
 result goes back to the device, no other thread can take it over. Write it in torch ops on the device: then neither the
@@ -71,8 +71,9 @@ process run beside training (`subprocess.Popen`) or start it less often.
 
 ## How to fix in JAX
 
-[own] Take this work out of the training thread: load and prepare batches in worker processes (Grain, a DataLoader), log
-and save from another thread, do it less often. Call `jax.device_put` for the next batch before you wait for this step.
+[own] Take this work out of the training thread: make once what is the same in each step, load and prepare batches in
+worker processes (Grain, a DataLoader), log and save from another thread, do it less often. Call `jax.device_put` for the
+next batch before you wait for this step.
 
 [read] `np.asarray` and `np.array` of a JAX array wait until the device has computed it, and copy it: read the result of
 the step before while this one runs, read it in every hundredth step only, or compute what you need of it in the step.
