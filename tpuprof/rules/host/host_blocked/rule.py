@@ -72,8 +72,8 @@ process run beside training (`subprocess.Popen`) or start it less often.
 ## How to fix in JAX
 
 [own] Take this work out of the training thread: make once what is the same in each step, load and prepare batches in
-worker processes (Grain, a DataLoader), log and save from another thread, do it less often. Call `jax.device_put` for the
-next batch before you wait for this step.
+worker processes (Grain, a DataLoader), log and save from another thread, do it less often. Call `jax.device_put` for
+the next batch before you wait for this step.
 
 [read] `np.asarray` and `np.array` of a JAX array wait until the device has computed it, and copy it: read the result of
 the step before while this one runs, read it in every hundredth step only, or compute what you need of it in the step.
