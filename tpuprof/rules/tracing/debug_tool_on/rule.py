@@ -8,8 +8,8 @@ debugger, Python's development mode, autograd's anomaly detection, or JAX's sett
 ## Why it costs time
 
 Such a tool runs at each line, call or piece of memory, or checks the result of each op, so that all that the host does
-takes longer. Autograd's anomaly detection and `jax_debug_nans` also have the device check results, and the host waits
-for each.
+takes longer. Autograd's anomaly detection has the device check results, and `jax_debug_nans` and `jax_debug_infs`
+copy each result to the host and check it there: the host waits for each.
 
 ## Evidence
 
@@ -57,10 +57,10 @@ from tpuprof.signals import Signals
 
 # What the host does that such a tool makes longer; of `host:` parts those that wait are left out.
 _SLOWED = (part.TRACING, part.DISPATCH, part.HOST_OTHER, part.HOST_SYNC, part.INPUT_WAIT, part.UNKNOWN)
-# Tools that check results on the device, and those of which any part of the step may be.
+# Tools that check each result, and those of which any part of the step may be.
 _CHECKS = ("torch.autograd.set_detect_anomaly", "jax_debug_")
 _ANY_PART = (*_CHECKS, "jax_")
-CHECKED = "; results are checked on the device as well"
+CHECKED = "; each result is checked, and the host waits for that"
 _WAITS = tuple(part.HOST_PREFIX + each for each in BLOCKING)
 
 
