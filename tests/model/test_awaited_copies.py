@@ -12,7 +12,14 @@ STEP, COUNT = 100_000, 8
 COPY, COMPUTE = 70_000, 25_000
 
 
-def loop(*, event="H2D Dispatch", wait="Wait for donation holds", put="train_step", computes=COMPUTE):
+def loop(
+    *,
+    event="H2D Dispatch",
+    wait="Wait for donation holds",
+    put="train_step",
+    computes=COMPUTE,
+    waits_from=8_000,
+):
     """Steps of 100 ms: a call gives arrays to a pool thread, which copies them for 70 ms; then the device works."""
     trace = TraceBuilder()
     python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
@@ -23,7 +30,7 @@ def loop(*, event="H2D Dispatch", wait="Wait for donation holds", put="train_ste
         python.event("PjitFunction(split)", at + 10, 20)
         python.event("PjitFunction(train_step)", at + 100, 4_000)
         python.event("DevicePut", at + (200 if put == "train_step" else 4_500), 3_000)
-        python.event(wait, at + 8_000, STEP - 9_000)
+        python.event(wait, at + waits_from, STEP - 1_000 - waits_from)
         if event:
             pool.event(event, at + 4_200, COPY)
         begins = at + STEP - 1_000 - computes
@@ -64,21 +71,10 @@ def test_a_copy_behind_the_devices_work_costs_nothing(analyze):
 
 def inline(*, event="H2D Dispatch"):
     """A small program that the call runs itself waits for the one before, whose argument is copied for 70 ms."""
-    trace = TraceBuilder()
-    python, pool = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/7")
-    run = trace.host().line("tf_XLAEigen/1")
+    trace = loop(event=event, wait="PjitFunction(_unstack)", waits_from=5_000)
+    python = trace.host().line("python")
     for number in range(COUNT):
-        at = number * STEP
-        python.event("train", at, STEP, _r=1, step_num=number)
-        python.event("PjitFunction(train_step)", at + 100, 4_000)
-        python.event("DevicePut", at + 200, 3_000)
-        python.event("PjitFunction(_unstack)", at + 5_000, STEP - 6_000)
-        python.event("PjRtCpuExecutable::ExecuteHelper", at + 5_100, STEP - 6_200)
-        if event:
-            pool.event(event, at + 4_200, COPY)
-        begins = at + STEP - 1_100 - COMPUTE
-        pool.event("ThunkExecutor::Execute (wait for completion)", begins, COMPUTE)
-        run.event("dot.1", begins, COMPUTE, hlo_op="dot.1", hlo_module="jit_train_step", program_id=1)
+        python.event("PjRtCpuExecutable::ExecuteHelper", number * STEP + 5_100, STEP - 6_200)
     return trace
 
 

@@ -4,12 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tpuprof.analysis.sections.shared_cpus import (
-    ALL_CPUS_FROM_SHARE,
-    OWN_CODE_FROM_SHARE,
-    said_of_shared_cpus,
-)
-from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE
+from tpuprof.analysis.sections.shared_cpus import OWN_CODE_FROM_SHARE, said_of_shared_cpus
+from tpuprof.model.busy_machine import ALL_CPUS_FROM_SHARE, DISTURBED_FROM_SHARE
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.report.sections import HostStackRow
 

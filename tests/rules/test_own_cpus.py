@@ -6,6 +6,7 @@ import pytest
 
 from tests.rules.given import asleep, given, steps
 from tpuprof.model.busy_machine import ALL_CPUS_FROM_SHARE
+from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE as WAITED
 from tpuprof.rules.pricing import BESIDE_IT
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import run_rules
@@ -24,8 +25,17 @@ class Simulator:
 
 def finding(hidden, part=PART, **facts):
     row = replace(asleep(20.0, part=part), hidden_ms_per_step=hidden, user_call="augment(x)")
-    facts = {"device_type": "CPU", "cpus_shared": True, "cpus_free_share": 0.5, **facts}
-    signals = given(steps=steps(compute=75.0, **{part: 20.0}), host_stacks=[row], **facts)
+    capture = {
+        "cpus": 2,
+        "cpus_used": 2 * facts.get("used", 0.5),
+        "cpu_wait_share": facts.get("waited", WAITED),
+    }
+    signals = given(
+        steps=steps(compute=75.0, **{part: 20.0}),
+        host_stacks=[row],
+        device_type=facts.get("device", "CPU"),
+        run_info={"capture": capture},
+    )
     (found,) = run_rules(signals, [find_rule("host-blocked")], Simulator)
     return found
 
@@ -41,10 +51,10 @@ def test_all_of_the_code_may_be_saved():
 @pytest.mark.parametrize(
     "facts",
     [
-        {"device_type": "TPU v5e"},
-        {"cpus_shared": False},
-        {"cpus_shared": False, "cpus_free_share": None},
-        {"cpus_shared": False, "cpus_free_share": 1 - ALL_CPUS_FROM_SHARE + 0.01},
+        {"device": "TPU v5e"},
+        {"waited": WAITED - 0.01},
+        {"waited": None, "used": 0.0},
+        {"waited": None, "used": ALL_CPUS_FROM_SHARE - 0.01},
     ],
 )
 def test_where_the_device_has_cpus_of_its_own_the_replay_says_it(facts):
@@ -54,7 +64,7 @@ def test_where_the_device_has_cpus_of_its_own_the_replay_says_it(facts):
 
 
 def test_a_program_that_uses_all_cpus_has_none_to_spare():
-    found = finding(30.0, cpus_shared=False, cpus_free_share=1 - ALL_CPUS_FROM_SHARE - 0.01)
+    found = finding(30.0, waited=None, used=ALL_CPUS_FROM_SHARE + 0.01)
     assert found.savings.high == pytest.approx(50.0)
 
 

@@ -55,6 +55,19 @@ def cpu_use(info: dict[str, Any]) -> float | None:
     return min(used / there, 1.0) if used > 0 and there > 0 else None
 
 
+def short_of_cpus(info: dict[str, Any]) -> str:
+    """That a program and a device that is its machine's CPU take CPUs from each other, as the begin of a sentence.
+
+    Empty where there were enough, or it is unknown.
+    """
+    used, waited = cpu_use(info), cpu_wait(info)
+    if used is not None and used >= ALL_CPUS_FROM_SHARE:
+        return f"The program used {format_share(used)} of the CPUs"
+    if waited is not None and waited >= DISTURBED_FROM_SHARE:
+        return f"Its threads waited for a CPU for {format_share(waited)} of the time that they could have run"
+    return ""
+
+
 def busy_machine(info: dict[str, Any]) -> list[str]:
     """What to say of a machine that had too few CPUs; empty where it had enough."""
     share = cpu_wait(info)

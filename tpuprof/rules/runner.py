@@ -16,7 +16,7 @@ from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded, doubted, mea
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.few_steps import of_few_steps, of_the_mean, uneven
 from tpuprof.rules.shared.timeline_evidence import Places
-from tpuprof.rules.shared_savings import shared_savings, together_ms
+from tpuprof.rules.shared_savings import saved_together, shared_savings
 from tpuprof.rules.thresholds import (
     BROAD_RANKS_AT,
     DEVICE_BOUND_FROM_SHARE,
@@ -160,11 +160,7 @@ def _together(
         for each in findings
         if each.status == FAILED and each.savings is not None and each.savings.per == "step"
     }
-    return {
-        rule: together_ms(pricing.simulator, replayed, [rule, *others], most)
-        for rule, others in shared.items()
-        if others and {rule, *others} <= most.keys()
-    }
+    return saved_together(pricing.simulator, replayed, shared, most)
 
 
 def of_the_capture(finding: Finding) -> Finding:

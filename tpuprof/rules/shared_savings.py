@@ -84,15 +84,31 @@ def share_gain(one: float, other: float, together: float) -> bool:
     return smaller > 0 and one + other - together >= SHARED_FROM_SHARE * smaller
 
 
-def together_ms(
-    simulator: Simulator, changes: Mapping[str, Change], rules: list[str], most: Mapping[str, float]
-) -> float | None:
-    """What the fixes of rules save together at most (ms per step), None where that is not more than one of them saves.
+def saved_together(
+    simulator: Simulator,
+    changes: Mapping[str, Change],
+    shared: Mapping[str, list[str]],
+    most: Mapping[str, float],
+) -> dict[str, float | None]:
+    """By rule what its fix and those of the rules that it shares its saving with save together at most (ms per step).
 
-    `most` is the upper end of each rule's price, which may be another one than its change's replay: all of them
-    together save at most their sum.
+    None where that is not more than one of them saves. `most` is the upper end of each rule's price, which may be
+    another one than its change's replay: all of them together save at most their sum.
     """
-    change = reduce(Change.and_also, (changes[rule] for rule in rules))
+    groups = {
+        rule: frozenset({rule, *others})
+        for rule, others in shared.items()
+        if others and {rule, *others} <= most.keys()
+    }
+    # Rules that all share with each other are one group, and a replay takes long.
+    saved = {group: _together(simulator, changes, group, most) for group in set(groups.values())}
+    return {rule: saved[group] for rule, group in groups.items()}
+
+
+def _together(
+    simulator: Simulator, changes: Mapping[str, Change], rules: frozenset[str], most: Mapping[str, float]
+) -> float | None:
+    change = reduce(Change.and_also, (changes[rule] for rule in sorted(rules)))
     gained = min(simulator.measured_ms - simulator.step_ms(change), sum(most[rule] for rule in rules))
     smallest, largest = (pick(most[rule] for rule in rules) for pick in (min, max))
     return gained if gained >= largest + SHARED_FROM_SHARE * smallest > 0 else None

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof import parts as part
-from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE, DOUBTFUL_FROM_SHARE, cpu_use, cpu_wait
+from tpuprof.model.busy_machine import (
+    DISTURBED_FROM_SHARE,
+    DOUBTFUL_FROM_SHARE,
+    cpu_use,
+    cpu_wait,
+    short_of_cpus,
+)
 from tpuprof.model.compile.growth import graphs_grow
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch
@@ -254,6 +260,11 @@ class HostSignals(StepSignals):
     def cpus_shared(self) -> bool:
         """Whether threads of the program waited for a CPU so much that the same work takes clearly longer at times."""
         return (cpu_wait(self._run.info) or 0.0) >= DISTURBED_FROM_SHARE
+
+    @signal("yes or no")
+    def cpus_short(self) -> bool:
+        """Whether a device that is this machine's CPU and the host take CPUs from each other."""
+        return bool(short_of_cpus(self._run.info))
 
     @signal("share")
     def cpus_free_share(self) -> float | None:

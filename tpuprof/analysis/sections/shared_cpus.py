@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof import parts as part
-from tpuprof.model.busy_machine import ALL_CPUS_FROM_SHARE, DISTURBED_FROM_SHARE, cpu_use, cpu_wait
+from tpuprof.model.busy_machine import short_of_cpus
 from tpuprof.model.host.sample_events import BLOCKING
 from tpuprof.model.host.stacks import Stack, family
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.report.host_lines import Where, lines_of
 from tpuprof.report.sections import HostStackRow
-from tpuprof.units import format_ms, format_share
+from tpuprof.units import format_ms
 
 # Time of the host's own code beside the step from which it is said (share): on one of two CPUs, NumPy for 0.4 of each
 # step made ops of the device take twice as long, and SQL for 0.24 of it made them take 1.4 times as long.
@@ -24,7 +24,7 @@ _PYTHON = part.HOST_PREFIX + "python"
 
 def said_of_shared_cpus(run: Run, bound: Bound, times: StepTimes, stacks: list[HostStackRow]) -> str:
     """The sentence, empty where the device is no CPU, or there were enough CPUs, or the host hardly worked."""
-    short = _short_of_cpus(run)
+    short = short_of_cpus(run.info)
     # Several devices on one machine take CPUs from each other, whatever the host does.
     on_cpu = any(device.type == "CPU" and device.count == 1 for host in run.hosts for device in host.devices)
     if bound.word != "device" or not on_cpu or not short:
@@ -53,13 +53,3 @@ def _that_work(stacks: list[HostStackRow]) -> list[HostStackRow]:
 
 def _stack(row: HostStackRow) -> Stack:
     return Stack(tuple(row.frames), row.call, row.source, row.user_call)
-
-
-def _short_of_cpus(run: Run) -> str:
-    """That host and device take CPUs from each other, empty where there were enough, or it is unknown."""
-    used, waited = cpu_use(run.info), cpu_wait(run.info)
-    if used is not None and used >= ALL_CPUS_FROM_SHARE:
-        return f"The program used {format_share(used)} of the CPUs"
-    if waited is not None and waited >= DISTURBED_FROM_SHARE:
-        return f"Its threads waited for a CPU for {format_share(waited)} of the time that they could have run"
-    return ""

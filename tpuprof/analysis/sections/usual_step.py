@@ -92,12 +92,15 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
 
 def _never_again(hosts: list[HostRun]) -> bool:
     """Whether captured steps compile, enough others do not, and no step of many that followed did."""
-    quiet = sum(int((each.breakdown.parts[part.COMPILE] == 0).sum()) for each in hosts)
-    after = [each.after for each in hosts]
-    return MIN_STEPS_LEFT <= quiet < sum(len(each.steps) for each in hosts) and all(
-        each is not None and each.shows(len(host.steps)) and not each.compiling_steps
-        for host, each in zip(hosts, after, strict=True)
+    return MIN_STEPS_LEFT <= _quiet(hosts) < sum(len(each.steps) for each in hosts) and all(
+        each.after is not None and each.after.shows(len(each.steps)) and not each.after.compiling_steps
+        for each in hosts
     )
+
+
+def _quiet(hosts: list[HostRun]) -> int:
+    """How many captured steps do not compile."""
+    return sum(int((each.breakdown.parts[part.COMPILE] == 0).sum()) for each in hosts)
 
 
 def _rarer(hosts: list[HostRun], spent: list[float]) -> float:
@@ -123,7 +126,7 @@ def _usual_compiles(hosts: list[HostRun], captured: UsualStep, decisions: Decisi
     """
     host = max(hosts, key=lambda each: each.after.steps if each.after is not None else 0)
     after, share = host.after, captured.bound.share
-    quiet = sum(int((each.breakdown.parts[part.COMPILE] == 0).sum()) for each in hosts)
+    quiet = _quiet(hosts)
     count = sum(len(each.steps) for each in hosts)
     if after is None or not after.shows(len(host.steps)) or quiet < MIN_STEPS_LEFT:
         return captured

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
+from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.host.samples import READ_BY
 from tpuprof.model.host.stacks import looks_at_program
 from tpuprof.model.host.unended_read import WAIT, unended_read
@@ -25,7 +26,6 @@ _PYTHON = "host:python"
 _FLAX, _TORCH, _MODULES = "/flax/nnx/", "/torch/", "/torch/nn/modules/"
 # Calls whose result goes to a file or a screen, and not back to the device.
 _PUTS_AWAY = re.compile(r"\b(?:dumps?|save\w*|write\w*|fsync|print|log\w*|debug|info|warning)\(")
-_PLACE = re.compile(r"\((.+):(\d+)\)$")
 
 
 def host_cases(
@@ -75,17 +75,12 @@ def _puts_away(row: HostStackRow) -> bool:
 
 def _follows(row: HostStackRow, reads: Collection[str]) -> bool:
     """Whether a frame of the stack is at a line that reads a value, or a few lines below one in the same file."""
-    placed = [_place(source) for source in reads]
-    for frame in row.frames:
-        found = _PLACE.search(frame)
-        if found is None:
-            continue
-        file, line = found[1], int(found[2])
-        if any(file == of and 0 <= line - at <= NEAR_LINES for of, at in placed):
-            return True
-    return False
+    read_at = {place for source in reads if (place := _place(source))}
+    at = {place for frame in row.frames if (place := _place(source_of(frame)))}
+    return any(file == of and 0 <= line - read <= NEAR_LINES for file, line in at for of, read in read_at)
 
 
-def _place(source: str) -> tuple[str, int]:
+def _place(source: str) -> tuple[str, int] | None:
+    """File and line of `file:line`; None of anything else."""
     file, _, line = source.rpartition(":")
-    return file, int(line) if line.isdigit() else -NEAR_LINES - 1
+    return (file, int(line)) if line.isdecimal() else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tpuprof.model.busy_machine import ALL_CPUS_FROM_SHARE
 from tpuprof.signals import Signals
 
 _PYTHON = "host:python"
@@ -12,10 +11,7 @@ _PYTHON = "host:python"
 
 def short_of_cpus(signals: Signals) -> bool:
     """Whether the device is this machine's CPU, and host and device take CPUs from each other."""
-    if signals.device_type != "CPU":
-        return False
-    free = signals.cpus_free_share
-    return signals.cpus_shared or (free is not None and free <= 1 - ALL_CPUS_FROM_SHARE)
+    return signals.device_type == "CPU" and signals.cpus_short
 
 
 def takes_cpus(signals: Signals, parts: Collection[str]) -> float:

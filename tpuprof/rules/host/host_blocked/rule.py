@@ -111,8 +111,11 @@ an op may end as late as the callback because a part of it waits for the callbac
 another thread works. What the device takes for the same in `jax.numpy` is unknown and not in the price: medians of 256
 rows took longer there on a CPU device than in NumPy.
 
-The price takes the named time out of the step. Work that moves to another thread of the same process can still hold
-the GIL. A line is known where the program's source is; code of installed packages is shown by the line that calls it.
+The price takes the named time out of the step. Where the device is this machine's CPU and host and device take CPUs
+from each other, it reaches up to all the time of the host's own code, also beside the device's work: augmentations that
+held the device up for 5 ms of a step, and ran beside it for 15, took 17 ms of it. Work that moves to another thread of
+the same process can still hold the GIL. A line is known where the program's source is; code of installed packages is
+shown by the line that calls it.
 
 ## References
 
@@ -179,8 +182,7 @@ SAMPLES_FOR_HIGH = 36
         "sampled_host_ms",
         "sampled_late",
         "cpus_taken",
-        "cpus_free_share",
-        "cpus_shared",
+        "cpus_short",
         "device_type",
         "python_reads_if_seen",
         "framework",
