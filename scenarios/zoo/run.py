@@ -1,9 +1,11 @@
 """Runs programs that know nothing of tpuprof, and says which were captured, unchanged and named right.
 
-    python scenarios/zoo/run.py [NAME ...] [--only TEXT] [--fast] [--again] [--pairs N] [--cures]
+    python scenarios/zoo/run.py [NAME ...] [--only TEXT] [--fast] [--again] [--cures] [--cost [--pairs N]]
 
 Results are kept, one file per program, so that a broken-off run goes on where it stopped; `--again` measures again, and
-`--judge` analyses kept captures again. At the end docs/zoo.md is written. Exit status: 0 if no program is wrong.
+`--judge` analyses kept captures again. `--cost` measures what tpuprof costs steps outside the capture, and nothing
+else: a bare and a captured run of each program take turns. At the end docs/zoo.md is written. Exit status: 0 if no
+program is wrong.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from runner import cures, page
+from runner import cures, page, turns
 from runner.judge import RIGHT, UNDECIDED
 from runner.keeper import examine, judge_again
 from runner.result import Result, kept
@@ -38,13 +40,16 @@ def main() -> int:
         if options.cures_only:
             print(f"{name:26} {cures.text(truth)}", flush=True)
             continue
+        if options.cost:
+            _measure_cost(truth, options)
+            continue
         result = _result(truth, options)
         result.save()
         print(page.line(truth, result), flush=True)
         results.append(result)
     if not options.no_page:
         page.write()
-    cost, sentence = page.outside_steps(results)
+    cost, sentence = page.outside_steps([load(name) for name in names()])
     print(sentence, flush=True)
     return 0 if acceptable(results) and not (cost and cost.word == "slow") else 1
 
@@ -61,8 +66,17 @@ def _result(truth: Truth, options: argparse.Namespace) -> Result:
     if result is not None and options.judge and not result.skipped:
         judge_again(truth, result)
     if result is None or (result.skipped and not truth.missing):
-        result = examine(truth, options.pairs, options.again)
+        result = examine(truth, options.again)
     return result
+
+
+def _measure_cost(truth: Truth, options: argparse.Namespace) -> None:
+    if truth.missing or truth.own_profile or not truth.captured:
+        return
+    if options.again or turns.kept(truth) is None:
+        turns.measure(truth, options.pairs)
+    cost = page.cost_of(truth)
+    print(f"{truth.name:26} {cost or 'too few steps behind the capture'}", flush=True)
 
 
 def _options() -> argparse.Namespace:
@@ -71,7 +85,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="TEXT", help="programs whose name contains TEXT")
     parser.add_argument("--fast", action="store_true", help="only the few that `make test` runs")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
-    parser.add_argument("--pairs", type=int, default=1, help="times each is run bare and captured")
+    parser.add_argument(
+        "--pairs", type=int, default=1, help="with --cost, times each is run bare and captured"
+    )
+    parser.add_argument(
+        "--cost", action="store_true", help="measure what tpuprof costs steps outside the capture"
+    )
     parser.add_argument("--cures", action="store_true", help="measure what the cures save as well")
     parser.add_argument("--cures-only", action="store_true", help="measure the cures and nothing else")
     parser.add_argument("--judge", action="store_true", help="analyze kept captures again instead of running")

@@ -13,6 +13,9 @@ class Extension:
     def _xla_counter_value(self, name):
         return {"UncachedCompile": self.compiled, "CachedCompile": 100}[name]
 
+    def _xla_metric_data(self, name):
+        return (self.compiled, self.compiled * 0.1e9, []) if name == "CompileTime" else None
+
 
 def counting():
     extension, written = Extension(), []
@@ -24,7 +27,7 @@ def test_steps_and_compiles_are_counted_from_the_end_of_the_capture():
     for step in range(10):
         after.before_cut()
         extension.compiled += step in (3, 6)
-        assert after.after_cut() == extension.compiled + 100
+        assert after.cut_ended(0.2) == extension.compiled + 100
         after.step_ended()
     after.close()
     found = written[-1]
@@ -41,7 +44,7 @@ def test_a_line_that_compiles_at_many_cuts_of_a_step_does_so_once():
         for _ in range(2 * MAX_STEPS if step in (4, 6) else 1):
             after.before_cut()
             extension.compiled += step in (4, 6)
-            after.after_cut()
+            after.cut_ended(0.2)
         after.step_ended()
     after.close()
     (line,) = written[-1]["lines"].values()
@@ -84,7 +87,7 @@ def test_memory_is_bounded(monkeypatch):
         monkeypatch.setattr(aftermath, "user_frames", lambda frames=frames: frames)
         after.before_cut()
         extension.compiled += 1
-        assert after.after_cut() == extension.compiled + 100
+        assert after.cut_ended(0.2) == extension.compiled + 100
         after.step_ended()
     after.close()
     assert len(written[-1]["lines"]) == MAX_LINES + 1

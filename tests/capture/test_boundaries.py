@@ -1,5 +1,8 @@
 """Where a step ends while the program runs: from optimizer calls and graph cuts."""
 
+from functools import partial
+from operator import eq
+
 import pytest
 
 from tpuprof.capture.boundaries import (
@@ -42,7 +45,11 @@ def follow(events):
     boundaries = StepBoundaries()
     marks = ""
     for event in events:
-        ended = boundaries.optimizer_called(0) if event == "o" else boundaries.cut(gradients=event == "c")
+        ended = (
+            boundaries.optimizer_called(0)
+            if event == "o"
+            else boundaries.cut(gradients=partial(eq, event, "c"))
+        )
         marks += "|" if ended else "."
     return marks, boundaries
 
@@ -67,9 +74,21 @@ def test_an_evaluation_does_not_bring_cuts_back():
     assert marks.count("|") == 2
 
 
-@pytest.mark.parametrize(("cuts", "origin"), [(CUTS_WITHOUT_CALL, OPTIMIZER), (CUTS_WITHOUT_CALL + 1, CUT)])
+@pytest.mark.parametrize(
+    ("cuts", "origin"), [(2 * CUTS_WITHOUT_CALL, OPTIMIZER), (2 * CUTS_WITHOUT_CALL + 1, CUT)]
+)
 def test_updates_by_other_means_bring_cuts_back(cuts, origin):
     assert follow("oc" + "c" * cuts)[1].origin == origin
+
+
+def test_whether_a_cut_trains_is_asked_only_behind_many_without_a_call():
+    boundaries, asked = StepBoundaries(), []
+    boundaries.optimizer_called(0)
+    for _ in range(CUTS_WITHOUT_CALL + 1):
+        boundaries.cut(gradients=lambda: bool(asked.append(0)))
+    assert not asked
+    boundaries.cut(gradients=lambda: bool(asked.append(0)))
+    assert asked
 
 
 def test_a_second_optimizer_makes_rounds_longer():
@@ -78,7 +97,7 @@ def test_a_second_optimizer_makes_rounds_longer():
     for number in (0, 0, 0, 1, 0, 0, 0, 1):
         boundaries.optimizer_called(number)
         grew.append(boundaries.grew)
-        boundaries.cut(gradients=True)
+        boundaries.cut(gradients=lambda: True)
     assert grew == [False, False, False, True, False, False, False, False]
     assert boundaries.calls_per_step == 4
 
@@ -88,10 +107,10 @@ def test_the_first_optimizer_call_after_counted_cuts_begins_training():
     boundaries.optimizer_called(1)
     assert not boundaries.first
     boundaries = StepBoundaries()
-    assert [boundaries.cut(gradients=True) for _ in range(3)] == [True] * 3
+    assert [boundaries.cut(gradients=lambda: True) for _ in range(3)] == [True] * 3
     boundaries.optimizer_called(1)
     assert boundaries.first
-    boundaries.cut(gradients=True)
+    boundaries.cut(gradients=lambda: True)
     boundaries.optimizer_called(1)
     assert not boundaries.first
 
@@ -103,7 +122,7 @@ def compiled(calls):
         if call == "o":
             ends = boundaries.optimizer_called(1)
         elif call == "c":
-            ends = boundaries.cut(gradients=True)
+            ends = boundaries.cut(gradients=lambda: True)
         else:
             ends = boundaries.compiled_call(call.encode())
         first += [number] if boundaries.first else []
@@ -122,7 +141,7 @@ def test_rounds_of_compiled_functions_end_steps_where_nothing_else_tells(word):
     # The cuts before were no steps: capturing begins anew, once.
     assert len(first) == 1
     # One more compile is no step.
-    assert boundaries.cut(gradients=True) is False and boundaries.origin == COMPILED
+    assert boundaries.cut(gradients=lambda: True) is False and boundaries.origin == COMPILED
 
 
 @pytest.mark.parametrize("loop", ["ABc", "ABCDEFABCDEFc", "ABABABABc", "ABoc", "Aoc", "ABABABABoc"])
@@ -139,5 +158,5 @@ def test_an_optimizer_that_is_called_later_takes_over():
 
 
 def test_cuts_alone_come_back_where_compiled_functions_are_called_no_more():
-    marks, _, boundaries = compiled("A" * 12 + "c" * (CUTS_WITHOUT_CALL + 3))
+    marks, _, boundaries = compiled("A" * 12 + "c" * (2 * CUTS_WITHOUT_CALL + 3))
     assert boundaries.origin == CUT and marks.endswith("||")

@@ -50,7 +50,7 @@ def test_an_evaluation_with_gradients_on_brings_no_cuts_back(training, clears):
             optimizer.zero_grad()
         for _ in range(2 * CUTS_WITHOUT_CALL):
             model(torch.ones(2, 4))
-            ends += boundaries.cut(gradients=hook.may_train())
+            ends += boundaries.cut(gradients=hook.may_train)
     assert (boundaries.origin, ends) == (OPTIMIZER, 3)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import itertools
 import sys
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def test_overhead_is_judged_only_where_runs_agree(zoo):
     assert overhead([([0.010] * 40, [0.0102] * 40)] * 3).word == "slow"
     wild = [([0.010] * 40, [0.010 * factor] * 40) for factor in (0.9, 1.0, 1.1)]
     assert overhead(wild).word == "unclear"
-    assert overhead([([0.01] * 9, [0.01] * 9)]) is None
+    assert overhead([([0.01] * 7, [0.01] * 7)]) is None
     one = [([0.010] * 40, [0.0103] * 40)]
     assert (overhead(one).half, overhead(one).word) == (None, "unclear")
     assert overhead(one, 0.001).word == "slow"
@@ -103,8 +104,37 @@ def test_the_cost_of_all_programs_is_known_better_than_that_of_one(zoo):
     assert between([*noise[:63], 0.5, 0.5, 0.5]) == pytest.approx(between(noise), abs=0.002)
 
 
-def test_captured_steps_and_their_neighbours_are_not_outside(zoo):
-    assert zoo("overhead").outside(list(range(20)), 3, 8) == [0, 1, *range(12, 20)]
+def test_steps_behind_the_capture_leave_out_the_one_in_which_it_ends(zoo):
+    assert zoo("overhead").behind(list(range(20)), 3, 8) == [*range(12, 20)]
+
+
+def test_programs_train_for_more_steps_where_their_cost_is_measured(zoo):
+    longer = zoo("turns").longer
+    assert longer("for step in range(40):\n    x = 40", 40, 3) == "for step in range(120):\n    x = 40"
+    assert longer("train(max_steps=40)", 40, 2) == "train(max_steps=80)"
+    assert longer("range(16 * 40)", 40, 2) == "range(16 * 80)"
+    assert longer("range(140)", 40, 2) == "range(140)"
+
+
+def test_runs_that_take_turns_never_run_at_the_same_time(zoo, tmp_path):
+    turns, start = zoo("turns"), zoo("execute").Start
+    code = (
+        "import sys, time\nmarks = []\n"
+        "with open(sys.argv[1], 'w') as log:\n"
+        "    while len(marks) < 300:\n        time.sleep(0.01)\n        marks.append(time.perf_counter())\n"
+        "        print(marks[-1], file=log, flush=True)\n"
+        "print('seconds', *(b - a for a, b in zip(marks, marks[1:])))"
+    )
+    logs = [tmp_path / "a", tmp_path / "b"]
+    starts = [start([sys.executable, "-c", code, str(log)], tmp_path, {}) for log in logs]
+    lengths = turns._in_turns(starts, first=1)
+    assert [len(each) for each in lengths] == [299, 299]
+    marks = [(float(row), log.name) for log in logs for row in log.read_text("utf-8").split()]
+    changes = sum(a[1] != b[1] for a, b in itertools.pairwise(sorted(marks)))
+    assert 2 <= changes <= 12
+    # A step in which the process was stopped is not compared.
+    assert len(turns._undisturbed(lengths[0])) < 299
+    assert max(turns._undisturbed(lengths[0])) < turns.TURN_S
 
 
 def test_what_a_program_prints_about_time_is_not_compared(zoo):

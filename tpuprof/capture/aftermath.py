@@ -1,6 +1,6 @@
 """Counts steps and compiles after the capture until the program ends: whether a compile comes again.
 
-It reads two of torch_xla's counters at each graph cut and keeps the Python frames of those that compiled, by line,
+It reads two of torch_xla's counters at graph cuts and keeps the Python frames of those that compiled, by line,
 in bounded memory. What it knows goes to the run folder from time to time and at the end, so that a kill loses little.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.run_folder import CLASSES_PER_DOUBLING
-from tpuprof.units import US_PER_S
+from tpuprof.units import NS_PER_S, US_PER_S
 
 # Lines that compiled, kept with their frames (lines), and steps kept of each (steps).
 MAX_LINES = 256
@@ -67,6 +67,7 @@ class Aftermath:
         self.found = After()
         # Bound once: the training thread asks them at each graph cut.
         self._value = extension._xla_counter_value
+        self._metric = extension._xla_metric_data
         self._drain_compiles = getattr(extension, "drain_compiles", None)
         self._write = write
         self._process = os.getpid()
@@ -74,32 +75,43 @@ class Aftermath:
         # What was noted so far, as in a recording by the clock, did not come after it.
         self._drain()
         self._compiles = self._made()
-        self._began = time.perf_counter()
+        self._compile_ns = self._spent()
         self._opened = self._written = time.monotonic()
         self._last_compiling = -1
         # The last step that compiled for a line.
         self._last_of: dict[str, int] = {}
 
     def before_cut(self) -> None:
-        """A graph cut begins; what compiled since the last one did so elsewhere: at a read, say."""
+        """A graph cut begins, or a step ends; what compiled since the last cut did so elsewhere: at a read, say."""
         compiles = self._made()
         if compiles != self._compiles:
-            self._add(compiles - self._compiles, 0.0, [])
+            self._add(compiles - self._compiles, self._spent_since(), [])
             self._compiles = compiles
-        self._began = time.perf_counter()
 
-    def after_cut(self) -> int:
-        """A graph cut ended. Returns how many graphs were handed to the runtime since the process began."""
-        compiles = int(self._value("UncachedCompile") or 0)
+    def cut_ended(self, seconds: float) -> int:
+        """A graph cut ended that took `seconds`. Returns how many graphs were handed over since the process began.
+
+        Where its beginning was not told, a compile was in it if it took as long.
+        """
+        compiles = self._made()
         if compiles != self._compiles:
-            self._add(compiles - self._compiles, time.perf_counter() - self._began, user_frames())
+            spent = self._spent_since()
+            inside = spent <= seconds
+            self._add(
+                compiles - self._compiles, seconds if inside else spent, user_frames() if inside else []
+            )
             self._compiles = compiles
         return compiles + int(self._value("CachedCompile") or 0)
+
+    def steps_since_compile(self) -> float:
+        """Steps that ended since one compiled; infinite where none did."""
+        return self.found.steps - self._last_compiling if self._last_compiling >= 0 else math.inf
 
     def step_ended(self) -> None:
         """One training step ended."""
         if self._drain_compiles is not None:
             self._take()
+        self.before_cut()
         self.found.steps += 1
         now = time.monotonic()
         took, self.found.steps_seconds = now - self._opened - self.found.steps_seconds, now - self._opened
@@ -121,6 +133,16 @@ class Aftermath:
 
     def _made(self) -> int:
         return int(self._value("UncachedCompile") or 0)
+
+    def _spent(self) -> float:
+        """Time that torch_xla has compiled for (ns)."""
+        data = self._metric("CompileTime")
+        return float(data[1]) if data else 0.0
+
+    def _spent_since(self) -> float:
+        """Time that torch_xla has compiled for since this was asked last (s)."""
+        before, self._compile_ns = self._compile_ns, self._spent()
+        return (self._compile_ns - before) / NS_PER_S
 
     def close(self) -> None:
         """Write for the last time."""

@@ -8,12 +8,14 @@ steps are rounds of their graphs.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 OPTIMIZER, CUT, COMPILED, USER = "optimizer", "cut", "compiled", "user"
 # Calls remembered to find the round of several optimizers (calls).
 MAX_CALLS = 1024
-# Graph cuts with gradients on and no optimizer call between, after which cuts count again (cuts): the program then
-# updates by other means. Sixty-four micro-batches of one step are more than anyone uses.
+# Graph cuts with no optimizer call between, after which cuts are looked at (cuts); after as many more behind a backward
+# pass they count again: the program then updates by other means. Sixty-four micro-batches of one step are more than
+# anyone uses.
 CUTS_WITHOUT_CALL = 64
 # Rounds of the graphs of compiled functions with neither an optimizer call nor a graph cut, after which they count as
 # steps (rounds): torch.compile cuts by itself where it compiles, and a loop that cuts does so after few micro-batches.
@@ -114,7 +116,7 @@ class StepBoundaries:
         # Rounds of compiled functions since the last cut.
         self._rounds = 0
         self._round = OptimizerRound()
-        self._pending = False
+        self.pending = False
         self._at_calls = False
         self._cuts = 0
 
@@ -128,11 +130,11 @@ class StepBoundaries:
         before = len(self._round.word)
         self.first = not before and (self._counted_cuts > 0 or self.origin == COMPILED)
         self.origin, self._cuts = OPTIMIZER, 0
-        if self._pending and self._round.word:
+        if self.pending and self._round.word:
             self._at_calls = True
         completes = self._round.add(number)
         self.grew = 0 < before < len(self._round.word)
-        self._pending = completes and not self._at_calls
+        self.pending = completes and not self._at_calls
         return completes and self._at_calls
 
     def compiled_call(self, graph: bytes) -> bool:
@@ -153,17 +155,22 @@ class StepBoundaries:
         self.origin, self.first = COMPILED, self._counted_cuts > 0
         return True
 
-    def cut(self, *, gradients: bool) -> bool:
-        """Whether the step ends at this cut, which ran a graph. `gradients`: it may be of training."""
+    def cut(self, *, gradients: Callable[[], bool]) -> bool:
+        """Whether the step ends at this cut, which ran a graph.
+
+        `gradients` says whether the cut may be of training. It is asked only once there were many cuts without an
+        optimizer's call: it reads gradients, which each of a step's cuts would pay for.
+        """
         self.first = self.grew = False
         if self.origin == CUT:
             self._rounds = 0
             self._counted_cuts += 1
             return True
-        if self._pending:
-            self._pending = False
+        if self.pending:
+            self.pending = False
             return True
-        self._cuts += gradients
-        if self._cuts > CUTS_WITHOUT_CALL * max(self.calls_per_step, 1):
+        enough = CUTS_WITHOUT_CALL * max(self.calls_per_step, 1)
+        self._cuts += self._cuts < enough or gradients()
+        if self._cuts > 2 * enough:
             self.origin, self._rounds = CUT, 0
         return False

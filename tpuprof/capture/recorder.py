@@ -21,6 +21,7 @@ from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.followed_thread import FollowedThread
 from tpuprof.capture.interim import Interim
 from tpuprof.capture.ir_debug import IrDebug, notes_on_tracing
+from tpuprof.capture.later_cuts import LaterCuts
 from tpuprof.capture.open_step import OpenStep
 from tpuprof.capture.pacer import Pacer
 from tpuprof.capture.prefetched import Prefetched
@@ -109,7 +110,7 @@ class Recorder:
         self._optimizers = OptimizerHook(self._optimizer_called)
         self._compiled_calls = CompiledCalls(self._compiled_call_ran)
         self._annotated = AnnotatedSteps(lambda number: self.boundary(number, StepSource.ANNOTATION))
-        self._after: Aftermath | None = None
+        self._later: LaterCuts | None = None
         self._thread = FollowedThread()
         self._cuts = CutEvents()
         self._library_calls = LibraryCalls()
@@ -171,8 +172,8 @@ class Recorder:
         finally:
             self._stop_listening()
             self._backend.clean_up()
-        if self._after is not None:
-            self._after.close()
+        if self._later is not None:
+            self._later.after.close()
         self._progress(crumbs.GRAPHS, self.telemetry.graphs_run_so_far())
         self._progress(crumbs.COMPILED_CALLS, self.telemetry.compiled_calls_so_far())
         self._progress(crumbs.STEPS, self._steps)
@@ -255,8 +256,8 @@ class Recorder:
         """One step ends and the next, `number`, begins, if none surer than `source` marks them."""
         if not self._source.counts(source):
             return
-        if self._after is not None:
-            self._after.step_ended()
+        if self._later is not None:
+            self._later.after.step_ended()
         if self.controller.phase is Phase.DONE:
             if self._fallbacks.watches:
                 # Recording by the clock ends on a thread of its own, which cannot take a mode off this one.
@@ -329,22 +330,13 @@ class Recorder:
         self.telemetry.after_cut()
         self._cut_ran(self.telemetry.graphs_run_so_far())
 
-    def _before_later_cut(self) -> None:
-        """A graph cut after the capture: as little is done as can be."""
-        if self._after is not None and self._thread.may_be_this_one():
-            self._after.before_cut()
-
-    def _after_later_cut(self) -> None:
-        if self._after is not None and self._thread.cut_a_graph():
-            self._cut_ran(self._after.after_cut())
-
     def _cut_ran(self, graphs: int) -> None:
         """So many graphs were handed over by the end of a cut in the thread that trains."""
         if self._source.best is not StepSource.FOUND:
             return
         if graphs != self._graphs_run:
             self._graphs_run = graphs
-            self._heard(ends=self._boundaries.cut(gradients=self._optimizers.may_train()))
+            self._heard(ends=self._boundaries.cut(gradients=self._optimizers.may_train))
 
     def _compiled_call_ran(self, graph: bytes) -> None:
         """A function of torch.compile ran a graph in this thread."""
@@ -467,7 +459,8 @@ class Recorder:
         if self.marked_step in STATE.listeners:
             STATE.listeners.remove(self.marked_step)
         sync_guard.stop_observing(self._before_cut, self._after_cut)
-        sync_guard.stop_observing(self._before_later_cut, self._after_later_cut)
+        if self._later is not None:
+            self._later.stop()
         self._optimizers.remove()
         self._compiled_calls.remove()
         self._annotated.stop()
@@ -497,7 +490,8 @@ class Recorder:
             run_writer.forget_after(self.run, label)
             if not self._closed:
                 # What the capture saw may come again or not: steps and compiles are counted until the program ends.
-                self._after = Aftermath(self._extension, partial(run_writer.write_after, self.run, label))
-                sync_guard.observe(self._before_later_cut, self._after_later_cut)
+                after = Aftermath(self._extension, partial(run_writer.write_after, self.run, label))
+                self._later = LaterCuts(after, self._thread, self._boundaries, self._cut_ran)
+                self._later.follow()
                 sync_guard.stop_observing(self._before_cut, self._after_cut)
         self._backend.clean_up()

@@ -25,7 +25,8 @@ class _Threads(threading.local):
         self.stack: list[Span] = []
 
 
-_threads = _Threads()
+# Of this thread.
+OPEN = _Threads()
 
 
 class Span:
@@ -61,7 +62,7 @@ def open_span(
         span = Span(name, event, scope, counter(extension, _OPS_COUNTER) if count_ops else None, facts)
         if scope:
             span.scope = extension.profiler.scope_pusher(scope)
-        _threads.stack.append(span)
+        OPEN.stack.append(span)
     except Exception as error:
         note_failure(f"opening {name!r}", error)
         return None
@@ -70,7 +71,7 @@ def open_span(
 
 def close_span(span: Span | None) -> None:
     """Close a span and those left open inside it. One that this thread does not hold is left alone."""
-    stack = _threads.stack
+    stack = OPEN.stack
     if span is None or span not in stack:
         return
     try:
@@ -85,7 +86,7 @@ def close_span(span: Span | None) -> None:
 
 def split_spans(span: Span | None) -> list[Span]:
     """Close a span; those open inside it end with it, and are returned for `resume_spans` to go on with."""
-    stack = _threads.stack
+    stack = OPEN.stack
     if span is None or span not in stack:
         return []
     inner = stack[stack.index(span) + 1 :]
@@ -105,14 +106,14 @@ def resume_spans(spans: list[Span]) -> None:
             span.ops = counter(extension, _OPS_COUNTER) if span.ops is not None else None
             if span.scope_name:
                 span.scope = extension.profiler.scope_pusher(span.scope_name)
-            _threads.stack.append(span)
+            OPEN.stack.append(span)
     except Exception as error:
         note_failure("going on with spans after a step", error)
 
 
 def suspend_scopes() -> None:
     """Pop this thread's scopes, innermost first, so that a graph can be cut."""
-    for span in reversed(_threads.stack):
+    for span in reversed(OPEN.stack):
         span.scope = None
 
 
@@ -121,7 +122,7 @@ def resume_scopes() -> None:
     extension = xlac()
     if extension is None or not STATE.armed:
         return
-    for span in _threads.stack:
+    for span in OPEN.stack:
         if span.scope_name:
             span.scope = extension.profiler.scope_pusher(span.scope_name)
 

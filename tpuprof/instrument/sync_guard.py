@@ -7,10 +7,12 @@ extension, looked up by name at each call; so one replacement covers them, and i
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from tpuprof.instrument.spans import resume_scopes, suspend_scopes
+from tpuprof.instrument.spans import OPEN, resume_scopes, suspend_scopes
 from tpuprof.instrument.state import note_failure, xlac
 from tpuprof.instrument.wrapped_calls import Function, Replaced
 
@@ -20,6 +22,7 @@ Observer = Callable[[], None]
 _WHAT = "the graph-cut guard"
 _before: list[Observer] = []
 _after: list[Observer] = []
+_ended: list[Callable[[float], None]] = []
 _replaced = Replaced()
 
 
@@ -56,12 +59,25 @@ def observe(before: Observer | None = None, after: Observer | None = None) -> No
         _after.append(after)
 
 
-def stop_observing(before: Observer | None = None, after: Observer | None = None) -> None:
+def observe_ends(ended: Callable[[float], None]) -> None:
+    """Have `ended` called after each graph cut with the time that it took (s).
+
+    Where nobody else observes, that is all that is done around a cut: a program with many pays for each line of Python.
+    """
+    _ended.append(ended)
+
+
+def stop_observing(
+    before: Observer | None = None,
+    after: Observer | None = None,
+    ended: Callable[[float], None] | None = None,
+) -> None:
     """Call these no more; once nobody observes, torch_xla's own function is put back."""
-    for observers, observer in ((_before, before), (_after, after)):
+    observed: tuple[tuple[list[Any], Any], ...] = ((_before, before), (_after, after), (_ended, ended))
+    for observers, observer in observed:
         if observer in observers:
             observers.remove(observer)
-    if not _before and not _after:
+    if not _before and not _after and not _ended:
         remove()
 
 
@@ -72,19 +88,37 @@ def waits() -> bool:
 
 def _guard(original: Function) -> Function:
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        # A guard that the program has wrapped may lie inside a new one.
-        if not _replaced.undo or _threads.cuts:
-            return original(*args, **kwargs)
-        _threads.cuts = True
-        _threads.waits = bool(kwargs.get("wait", args[2] if len(args) > 2 else False))
+        if _before or _after or OPEN.stack:
+            return _observed(original, args, kwargs)
+        began = time.perf_counter()
         try:
-            _call_each((suspend_scopes, *_before))
             return original(*args, **kwargs)
         finally:
-            _call_each((resume_scopes, *_after))
-            _threads.cuts = False
+            took = time.perf_counter() - began
+            try:
+                for ended in _ended:
+                    ended(took)
+            except Exception as error:
+                note_failure(_WHAT, error)
 
     return guarded
+
+
+def _observed(original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    # A guard that the program has wrapped may lie inside a new one.
+    if not _replaced.undo or _threads.cuts:
+        return original(*args, **kwargs)
+    _threads.cuts = True
+    _threads.waits = bool(kwargs.get("wait", args[2] if len(args) > 2 else False))
+    began = time.perf_counter()
+    try:
+        _call_each((suspend_scopes, *_before))
+        began = time.perf_counter()
+        return original(*args, **kwargs)
+    finally:
+        took = time.perf_counter() - began
+        _call_each((resume_scopes, *_after, *(partial(each, took) for each in _ended)))
+        _threads.cuts = False
 
 
 def _call_each(observers: tuple[Observer, ...]) -> None:

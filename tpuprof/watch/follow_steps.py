@@ -89,7 +89,7 @@ class StepFollower:
         graphs = self._graphs_run()
         if graphs != self._graphs:
             self._graphs = graphs
-            if self._boundaries.cut(gradients=self._optimizers.may_train()):
+            if self._boundaries.cut(gradients=self._optimizers.may_train):
                 self._ended(None, None)
 
     def _optimizer_called(self, number: int, _name: str) -> None:

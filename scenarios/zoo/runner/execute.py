@@ -60,10 +60,31 @@ class Outcome:
         return statistics.median(behind) * 1e3 if behind else self.mean_ms
 
 
+@dataclass(frozen=True)
+class Start:
+    """How a program is started: its command, the folder it runs in (a copy of its own), and its environment."""
+
+    command: list[str]
+    folder: Path
+    environment: Mapping[str, str]
+
+
+def start_bare(truth: Truth, scratch: Path, cure: Cure | None = None) -> Start:
+    """How the program is started as it is, or cured."""
+    return Start(_command(truth), _copy(truth, scratch, cure), _environment(truth, cure))
+
+
+def start_captured(truth: Truth, scratch: Path, run: Path) -> Start:
+    """How the unchanged program is started under `tpuprof capture`."""
+    folder = _copy(truth, scratch, None)
+    shutil.rmtree(run, ignore_errors=True)
+    capture = [sys.executable, "-m", "tpuprof", "capture", "-o", str(run), *truth.capture, "--"]
+    return Start([*capture, *_command(truth)], folder, _environment(truth, None))
+
+
 def bare(truth: Truth, scratch: Path, cure: Cure | None = None) -> Outcome:
     """Run the program as it is, or cured."""
-    folder = _copy(truth, scratch, cure)
-    return _run(_command(truth), folder, _environment(truth, cure))
+    return _run(start_bare(truth, scratch, cure))
 
 
 def bare_quick(truth: Truth, scratch: Path, cure: Cure | None = None) -> Outcome:
@@ -85,10 +106,10 @@ def _nursery() -> Nursery:
     return nursery
 
 
-def bare_kept(truth: Truth, scratch: Path, place: Path) -> Outcome:
-    """The bare run of before, if the program is still the same: tpuprof has no part in it."""
+def bare_kept(truth: Truth, scratch: Path, place: Path, again: bool) -> Outcome:
+    """The bare run of before, if the program is still the same and need not run `again`: tpuprof has no part in it."""
     key = fingerprint(truth)
-    if place.is_file():
+    if place.is_file() and not again:
         told = json.loads(place.read_text("utf-8"))
         if told.pop("program") == key:
             return Outcome(**told)
@@ -100,20 +121,17 @@ def bare_kept(truth: Truth, scratch: Path, place: Path) -> Outcome:
 
 def profiled(truth: Truth, scratch: Path, run: Path) -> Outcome:
     """Run a program that profiles itself, and keep the profile that it wrote."""
-    folder = _copy(truth, scratch, None)
-    outcome = _run(_command(truth), folder, _environment(truth, None))
+    start = start_bare(truth, scratch)
+    outcome = _run(start)
     shutil.rmtree(run, ignore_errors=True)
-    if (folder / truth.own_profile).is_dir():
-        shutil.copytree(folder / truth.own_profile, run)
+    if (start.folder / truth.own_profile).is_dir():
+        shutil.copytree(start.folder / truth.own_profile, run)
     return outcome
 
 
 def captured(truth: Truth, scratch: Path, run: Path) -> Outcome:
     """Run the unchanged program under `tpuprof capture`."""
-    folder = _copy(truth, scratch, None)
-    shutil.rmtree(run, ignore_errors=True)
-    capture = [sys.executable, "-m", "tpuprof", "capture", "-o", str(run), *truth.capture, "--"]
-    return _run([*capture, *_command(truth)], folder, _environment(truth, None))
+    return _run(start_captured(truth, scratch, run))
 
 
 def read(status: int, stdout: str, stderr: str, wall_s: float) -> Outcome:
@@ -131,12 +149,12 @@ def read(status: int, stdout: str, stderr: str, wall_s: float) -> Outcome:
     )
 
 
-def _run(command: list[str], folder: Path, environment: Mapping[str, str]) -> Outcome:
+def _run(start: Start) -> Outcome:
     began = time.perf_counter()
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS,
-            errors="replace", check=False,
+            start.command, cwd=start.folder, env=start.environment, capture_output=True, text=True,
+            timeout=TIMEOUT_SECONDS, errors="replace", check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as late:
         return Outcome(-1, [], f"did not end in {TIMEOUT_SECONDS} s\n{_text(late.stderr)}")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from runner.execute import ROOT, Outcome, bare, bare_kept, captured, fingerprint, profiled
+from runner.execute import ROOT, Outcome, bare_kept, captured, fingerprint, profiled
 from runner.judge import RIGHT, UNDECIDED, WRONG, Answer, answer_of, judge, step_fault
 from runner.machine import machine, revision, versions
-from runner.overhead import enough, outside
 from runner.result import RESULTS, Result
 from runner.truth import Truth
 
@@ -22,49 +20,24 @@ from runner.truth import Truth
 NOTHING_CAPTURED = 2
 
 
-def examine(truth: Truth, pairs: int = 1, again: bool = False) -> Result:
-    """Run the program bare and captured, `pairs` times each, and compare the first capture with the truth.
-
-    A single bare run may be a kept one, whose steps are compared with none; with `again` it is not.
-    """
+def examine(truth: Truth, again: bool = False) -> Result:
+    """Run the program bare and captured, and compare the capture with the truth; `again` takes no kept bare run."""
     result = Result(truth.name, fingerprint(truth), revision=revision(), machine=machine())
     result.versions = versions(truth.needs)
     if truth.missing:
         result.skipped = f"not installed: {', '.join(truth.missing)}"
         return result
+    run = RESULTS / truth.name / "run"
     with tempfile.TemporaryDirectory() as scratch:
-        for number in range(pairs):
-            run = RESULTS / truth.name / ("run" if number == 0 else "run-again")
-            if truth.own_profile:
-                outcome = profiled(truth, Path(scratch), run)
-                _keep(truth, outcome, outcome)
-                _compare(truth, result, outcome, outcome, run)
-                break
-            plain, of_now = _bare(truth, Path(scratch), again, pairs)
+        if truth.own_profile:
+            plain = watched = profiled(truth, Path(scratch), run)
+        else:
+            plain = bare_kept(truth, Path(scratch), RESULTS / truth.name / "bare.json", again)
             watched = captured(truth, Path(scratch), run)
-            if of_now:
-                result.pairs.append(_outside(run, plain, watched))
-            if number == 0:
-                _keep(truth, plain, watched)
-                _compare(truth, result, plain, watched, run)
+        _keep(truth, plain, watched)
+        _compare(truth, result, plain, watched, run)
     result.load = os.getloadavg()[0]
-    cost = result.overhead
-    if cost and cost.word == "slow":
-        result.faults.append(f"steps outside the capture are slower: {cost}")
     return result
-
-
-def _bare(truth: Truth, scratch: Path, again: bool, pairs: int) -> tuple[Outcome, bool]:
-    """A bare run, and whether its steps may be compared with those of the captured run that follows.
-
-    A kept run is of another time, perhaps of a machine with other load, and one that another process has forked is
-    another kind of process. A program whose steps are too few, or not printed, need not run again.
-    """
-    if pairs == 1:
-        plain = bare_kept(truth, scratch, RESULTS / truth.name / "bare.json")
-        if not again or not enough(plain.seconds[len(plain.seconds) // 2 :]):
-            return plain, False
-    return bare(truth, scratch), True
 
 
 def analyze(run: Path) -> Answer | None:
@@ -86,7 +59,7 @@ def judge_again(truth: Truth, result: Result) -> None:
     messages = (folder / "captured.err").read_text("utf-8", "replace")
     result.answer = analyze(folder / "run")
     result.word, faults = judge(truth, result.answer, messages)
-    kept = [each for each in result.faults if each.startswith(("exit", "printed", "steps outside"))]
+    kept = [each for each in result.faults if each.startswith(("exit", "printed"))]
     result.faults = kept + faults + _step_faults(truth, result)
     _settle(result)
 
@@ -124,20 +97,12 @@ def _captured_ms(run: Path, seconds: list[float]) -> float | None:
 
     The last one is left out: the profiler ends in it, which takes longer than ten steps of some programs.
     """
-    first, count = _captured_steps(run)
+    first, count = captured_steps(run)
     inside = seconds[first : first + max(count - 1, 1)] if first >= 0 else []
     return statistics.fmean(inside) * 1e3 if inside else None
 
 
-def _outside(run: Path, plain: Outcome, watched: Outcome) -> tuple[list[float], list[float]]:
-    """Lengths of the steps that were not captured, of both runs, the same steps of each; empty if that is unknown."""
-    first, count = _captured_steps(run)
-    if first < 0 or len(plain.seconds) != len(watched.seconds):
-        return [], []
-    return outside(plain.seconds, first, count), outside(watched.seconds, first, count)
-
-
-def _captured_steps(run: Path) -> tuple[int, int]:
+def captured_steps(run: Path) -> tuple[int, int]:
     """Index of the first captured step among the program's own figures, and their number; (-1, 0) if unknown.
 
     The program's first figure is of its second step.
@@ -159,4 +124,3 @@ def _keep(truth: Truth, plain: Outcome, watched: Outcome) -> None:
     for name, outcome in (("bare", plain), ("captured", watched)):
         (folder / f"{name}.out").write_text("\n".join(outcome.printed) + "\n", "utf-8")
         (folder / f"{name}.err").write_text(outcome.messages, "utf-8")
-    shutil.rmtree(folder / "run-again", ignore_errors=True)

@@ -49,11 +49,10 @@ class Overhead:
 def overhead(pairs: list[tuple[list[float], list[float]]], between: float | None = None) -> Overhead | None:
     """From bare and captured step lengths, one pair a pair of runs; None if no pair has steps enough.
 
-    Only the last half of the steps is compared: the capture is before them. With several pairs the interval is
-    Student's over the pairs. With one it takes `between`, the standard deviation of such a share over programs.
+    With several pairs the interval is Student's over the pairs. With one it takes `between`, the standard deviation of
+    such a share over programs.
     """
-    usable = [(a, b) for a, b in ((_last_half(bare), _last_half(captured)) for bare, captured in pairs)
-              if enough(a, b)]  # fmt: skip
+    usable = [pair for pair in pairs if min(map(len, pair)) >= _FEWEST]
     if not usable:
         return None
     shares = [statistics.median(b) / statistics.median(a) - 1 for a, b in usable]
@@ -84,14 +83,9 @@ def over_all(shares: list[float]) -> Overhead | None:
     return Overhead(middle, max(middle - ordered[rank], ordered[-1 - rank] - middle), len(shares))
 
 
-def enough(*runs: list[float]) -> bool:
-    """Whether each of these runs has steps enough to compare."""
-    return min(map(len, runs)) >= _FEWEST
-
-
-def outside(seconds: list[float], first: int, count: int) -> list[float]:
-    """Step lengths without the captured ones, nor the step on either side, in which a capture begins and ends."""
-    return seconds[: max(first - 1, 0)] + seconds[first + count + 1 :]
+def behind(seconds: list[float], first: int, count: int) -> list[float]:
+    """Lengths of the steps behind the capture, without the one in which it ends."""
+    return seconds[first + count + 1 :]
 
 
 def _rank(count: int) -> int:
@@ -101,10 +95,6 @@ def _rank(count: int) -> int:
         rank += 1
         below += math.comb(count, rank) * 0.5**count
     return rank
-
-
-def _last_half(seconds: list[float]) -> list[float]:
-    return seconds[len(seconds) // 2 :]
 
 
 def _error(seconds: list[float]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from runner import cures
+from runner import cures, turns
 from runner.execute import ROOT
 from runner.overhead import Overhead, between_runs, over_all, overhead
 from runner.result import Result, kept
@@ -21,7 +21,7 @@ def line(truth: Truth, result: Result) -> str:
     """A program's result as one line of text."""
     if result.skipped:
         return f"{truth.name:26} skipped: {result.skipped}"
-    answer, cost = result.answer, result.overhead
+    answer, cost = result.answer, cost_of(truth)
     told = f"{answer.bound}, {answer.first or 'none'} ({answer.confidence})" if answer else "no capture"
     parts = [f"{truth.name:26} {result.word.upper() if result.faults else result.word:10} {told}"]
     parts += [str(cost)] if cost else []
@@ -38,21 +38,27 @@ def write() -> None:
     total = ", ".join(f"{number} {word}" for word, number in count.most_common())
     table = ["| program | true | said | result | own step, reported step | steps outside the capture | cures |",
              "|---|---|---|---|---|---|---|"]  # fmt: skip
-    between = between_runs(shares([result for _truth, result in rows]))
+    between = between_runs(shares([truth for truth, _result in rows]))
     table += [_row(truth, result, between) for truth, result in rows]
     summary = [f"{len(rows)} of {len(names())} programs were run: {total}.", *_missing(rows)]
-    summary += [outside_steps([result for _truth, result in rows])[1]]
+    summary += [outside_steps([truth for truth, _result in rows])[1]]
     PAGE.write_text("\n".join([head, "", *summary, "", *table, "", *_made(rows)]), "utf-8")
 
 
-def shares(results: list[Result]) -> list[float]:
+def cost_of(truth: Truth, between: float | None = None) -> Overhead | None:
+    """What tpuprof costs the program's steps outside the capture; None where it was not measured."""
+    measured = turns.kept(truth)
+    return overhead(measured.pairs, between) if measured else None
+
+
+def shares(truths: list[Truth]) -> list[float]:
     """What tpuprof costs the steps outside the capture (a share of the step), of each program that was measured."""
-    return [result.overhead.share for result in results if result.overhead is not None]
+    return [cost.share for truth in truths if (cost := cost_of(truth)) is not None]
 
 
-def outside_steps(results: list[Result]) -> tuple[Overhead | None, str]:
+def outside_steps(truths: list[Truth]) -> tuple[Overhead | None, str]:
     """What tpuprof costs the steps outside the capture over all programs, and a sentence that says so."""
-    of_each = shares(results)
+    of_each = shares(truths)
     over, between = over_all(of_each), between_runs(of_each)
     if over is None or between is None:
         return None, f"Steps outside the capture: measured of {len(of_each)} programs, too few to judge 1 %."
@@ -81,7 +87,7 @@ def _row(truth: Truth, result: Result, between: float | None) -> str:
     said += f" ({answer.confidence})." if answer and answer.first else "."
     times = f"{_ms(result.own_ms)}, {_ms(answer.median_ms if answer else None)}"
     word = "; ".join([result.word, *map(_cell, result.faults)])
-    cost = overhead(result.pairs, between)
+    cost = cost_of(truth, between)
     cells = [truth.name, _cell(truth.what), said, word, times, str(cost or ""), _cell(cures.text(truth))]
     return f"| {' | '.join(cells)} |"
 

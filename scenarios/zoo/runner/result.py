@@ -8,7 +8,6 @@ from pathlib import Path
 
 from runner.execute import ROOT, fingerprint
 from runner.judge import Answer
-from runner.overhead import Overhead, overhead
 from runner.truth import Truth
 
 RESULTS = ROOT / "artifacts" / "zoo"
@@ -16,10 +15,7 @@ RESULTS = ROOT / "artifacts" / "zoo"
 
 @dataclass
 class Result:
-    """All that was measured of one program.
-
-    `pairs` are lengths of the steps outside the capture, in seconds: of a bare run, and of a captured run after it.
-    """
+    """What was measured of one program; what its cures save and what tpuprof costs it are in files of their own."""
 
     name: str
     # Hash of the program that was run: a result of another version of it is not kept.
@@ -31,17 +27,11 @@ class Result:
     own_ms: float | None = None
     # Mean of the captured steps by the program's own clock.
     captured_ms: float | None = None
-    pairs: list[tuple[list[float], list[float]]] = field(default_factory=list)
     # Revision of tpuprof, machine, versions of the libraries.
     revision: str = ""
     machine: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     load: float = 0.0
-
-    @property
-    def overhead(self) -> Overhead | None:
-        """The cost of steps outside the capture; None where it was not measured."""
-        return overhead(self.pairs)
 
     def save(self) -> None:
         """Write it to its file."""
@@ -56,9 +46,7 @@ def kept(truth: Truth) -> Result | None:
     if not path.is_file():
         return None
     told = json.loads(path.read_text("utf-8"))
-    told.pop("savings", None)
     if told.get("program") != fingerprint(truth):
         return None
     answer = told.pop("answer")
-    pairs = [(bare, captured) for bare, captured in told.pop("pairs")]
-    return Result(answer=Answer(**answer) if answer else None, pairs=pairs, **told)
+    return Result(answer=Answer(**answer) if answer else None, **told)

@@ -1,0 +1,146 @@
+"""What tpuprof costs the steps that it does not capture: a bare and a captured run of one program that take turns.
+
+Both processes live at the same time and one of them is stopped (SIGSTOP) while the other one runs. So the machine's
+slow and fast minutes fall on both, and what other programs do meanwhile as well: two runs one after the other differ
+by several percent for that reason alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import re
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runner.execute import TIMEOUT_SECONDS, Start, bare_kept, fingerprint, read, start_bare, start_captured
+from runner.keeper import captured_steps
+from runner.overhead import behind
+from runner.result import RESULTS
+from runner.truth import Truth
+
+# How long one process runs before the other one does (s): most steps of the zoo take less than a tenth of it.
+TURN_S = 1.0
+# Programs train for this long (s), by more steps than they have otherwise: ten turns behind the capture. Forty steps of
+# 5 ms would lie in one turn, beside the writing of the capture.
+TRAIN_FOR_S = 10.0
+# Most steps of a program's lengthened run, as a multiple of its own number.
+MOST_TIMES = 40
+
+
+@dataclass
+class Cost:
+    """Lengths of the steps behind the capture (s): one pair of bare and captured ones per pair of runs."""
+
+    program: str
+    pairs: list[tuple[list[float], list[float]]] = field(default_factory=list)
+
+
+def measure(truth: Truth, pairs: int) -> Cost:
+    """Run the program bare and captured, in turns, `pairs` times, and keep what came out."""
+    cost = Cost(fingerprint(truth))
+    for number in range(pairs):
+        with tempfile.TemporaryDirectory() as scratch:
+            run = Path(scratch) / "run"
+            alone = bare_kept(truth, Path(scratch), RESULTS / truth.name / "bare.json", again=False)
+            starts = [start_bare(truth, Path(scratch) / "bare"), start_captured(truth, Path(scratch), run)]
+            for each in starts:
+                _lengthen(each.folder, truth.steps, alone.seconds)
+            # Which one begins changes, so that neither always has the first turn.
+            plain, watched = _in_turns(starts, first=number % 2)
+            cost.pairs.append(_compared(run, plain, watched))
+    place = _place(truth)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(vars(cost)), "utf-8")
+    return cost
+
+
+def kept(truth: Truth) -> Cost | None:
+    """What was measured of the program as it is now."""
+    if not _place(truth).is_file():
+        return None
+    told = Cost(**json.loads(_place(truth).read_text("utf-8")))
+    return told if told.program == fingerprint(truth) else None
+
+
+def _place(truth: Truth) -> Path:
+    return RESULTS / truth.name / "cost.json"
+
+
+def longer(program: str, steps: int, times: int) -> str:
+    """The text of a program that trains `times` as many steps; unchanged where its number of steps is not stated so."""
+    return re.sub(
+        rf"(range\((?:[^()\n]*\W)?|\w*steps=){steps}\b", lambda found: f"{found[1]}{steps * times}", program
+    )
+
+
+def _lengthen(folder: Path, steps: int, seconds: list[float]) -> None:
+    trains_for = statistics.median(seconds) * steps if seconds else TRAIN_FOR_S
+    times = min(math.ceil(TRAIN_FOR_S / trains_for), MOST_TIMES)
+    for path in folder.glob("*.py"):
+        path.write_text(longer(path.read_text("utf-8"), steps, times), "utf-8")
+
+
+def _in_turns(starts: list[Start], first: int) -> list[list[float]]:
+    """Run processes, one at a time, until all have ended; the lengths of the steps of each (s)."""
+    with tempfile.TemporaryDirectory() as place:
+        outs = [Path(place) / str(number) for number in range(len(starts))]
+        running = [_started(start, out) for start, out in zip(starts, outs, strict=True)]
+        deadline = time.monotonic() + len(starts) * TIMEOUT_SECONDS
+        try:
+            turn = first
+            while any(each.poll() is None for each in running) and time.monotonic() < deadline:
+                _run_for(running[turn % len(running)], TURN_S)
+                turn += 1
+        finally:
+            for each in running:
+                _signal(each, signal.SIGKILL)
+                each.wait()
+        return [read(0, out.read_text("utf-8", "replace"), "", 0.0).seconds for out in outs]
+
+
+def _started(start: Start, out: Path) -> subprocess.Popen[bytes]:
+    with out.open("wb") as file:
+        process = subprocess.Popen(
+            start.command, cwd=start.folder, env=start.environment, stdout=file, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+    _signal(process, signal.SIGSTOP)
+    return process
+
+
+def _run_for(process: subprocess.Popen[bytes], seconds: float) -> None:
+    _signal(process, signal.SIGCONT)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        _signal(process, signal.SIGSTOP)
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    """Signal the process and all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _compared(run: Path, plain: list[float], watched: list[float]) -> tuple[list[float], list[float]]:
+    """Of each run, the steps behind the capture in which it was not stopped; empty where that is unknown."""
+    first, count = captured_steps(run)
+    if first < 0 or len(plain) != len(watched):
+        return [], []
+    return _undisturbed(behind(plain, first, count)), _undisturbed(behind(watched, first, count))
+
+
+def _undisturbed(seconds: list[float]) -> list[float]:
+    """Without the steps in which the process was stopped: they are longer by a whole turn."""
+    if len(seconds) < 2:
+        return seconds
+    most = statistics.quantiles(seconds, n=4)[0] + TURN_S / 2
+    return [each for each in seconds if each < most]
