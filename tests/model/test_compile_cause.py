@@ -69,6 +69,43 @@ def test_what_changed(change, kind, detail):
     assert detail in cause.detail
 
 
+FLIPPED = """HloModule step.1
+
+%flip (v: f32[2]) -> f32[2] {
+  %v = f32[2]{0} parameter(0)
+  ROOT %back = f32[2]{0} reverse(%v), dimensions={0}, metadata={source_file="m.py" source_line=9}
+}
+
+ENTRY %main (x: f32[2], y: f32[2]) -> f32[2] {
+  %x = f32[2]{0} parameter(0)
+  %y = f32[2]{0} parameter(1)
+  %flipped = f32[2]{0} fusion(%FLIPPED), kind=kLoop, calls=%flip, metadata={source_file="m.py" source_line=9}
+  %moved = f32[2]{0} negate(%MOVED)
+  ROOT %out = f32[2]{0} subtract(%flipped, %moved), metadata={source_file="m.py" source_line=12}
+}
+"""
+
+
+def flipped(first):
+    """One of two samples is flipped, as a coin of Python's decides."""
+    return parse_hlo_text(FLIPPED.replace("FLIPPED", first).replace("MOVED", "y" if first == "x" else "x"))
+
+
+def test_the_same_ops_on_another_sample_are_another_program():
+    """ "The two programs have the same inputs, constants and ops: a new function object"."""
+    cause = compare(flipped("x"), flipped("y"))
+    assert (cause.kind, cause.source) == ("graph", "m.py:9")
+    assert "work on other values" in cause.detail
+    assert compare(flipped("x"), flipped("x")).kind == "again"
+
+
+def test_another_order_of_the_same_ops_is_the_same_program():
+    rows = FLIPPED.replace("FLIPPED", "x").replace("MOVED", "y").splitlines()
+    at = next(at for at, row in enumerate(rows) if "%flipped =" in row)
+    rows[at], rows[at + 1] = rows[at + 1], rows[at]
+    assert compare(parse_hlo_text("\n".join(rows)), flipped("x")).kind == "again"
+
+
 def test_an_op_removed():
     assert (
         "1 fewer exponential"

@@ -3,7 +3,7 @@
 Both programs are compared as the trace embeds them, after optimization: their inputs first (a batch of another
 length, another dtype, another number of inputs), then how inputs are sharded, then constants baked into the
 graph (a learning rate, a step counter), then the ops themselves, then what those were given: sizes, arrays, paddings;
-then the results.
+then the results, then which values each op works on.
 Inputs are compared as a collection, because their order may change with the graph.
 """
 
@@ -32,6 +32,7 @@ from tpuprof.model.compile.outline import (
 )
 from tpuprof.model.compile.places import first_use, odd_place, place_of, source_of
 from tpuprof.model.compile.programs import Kept, Programs
+from tpuprof.model.compile.wiring import rewired
 from tpuprof.records import record
 from tpuprof.units import listed
 
@@ -63,6 +64,8 @@ SAME_PROGRAM = (
     "the two programs have the same inputs, constants and ops: a new function object, a new object as a "
     "static argument, a cleared cache, or an argument's weak type (JAX)"
 )
+
+REWIRED = "the ops are the same, but they work on other values: another sample or branch, say"
 
 # How the detail begins of each cause of kind `again` that JAX explains; rules have advice of its own for each.
 NEW_FUNCTION = "a new function object"
@@ -141,6 +144,7 @@ def compare(new: HloModule, old: HloModule) -> CompileCause:
         or _ops(new, old)
         or _sizes(new, old)
         or _results(new, old)
+        or _wiring(new, old)
         or CompileCause("again", SAME_PROGRAM)
     )
 
@@ -323,6 +327,12 @@ def _results(new: HloModule, old: HloModule) -> CompileCause | None:
         return None
     noun = "a result" if len(changes) == 1 else f"{len(changes)} results"
     return CompileCause("constant", f"{noun} changed, and no input did: {list_of(changes)}", place)
+
+
+def _wiring(new: HloModule, old: HloModule) -> CompileCause | None:
+    """Ops that are the same and of the same sizes, but are given other values: another sample, another branch."""
+    place = rewired(new, old)
+    return None if place is None else CompileCause("graph", REWIRED, place)
 
 
 def _array(each: Instruction) -> str:
