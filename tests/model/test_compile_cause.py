@@ -92,7 +92,7 @@ def flipped(first):
 
 
 def test_the_same_ops_on_another_sample_are_another_program():
-    """ "The two programs have the same inputs, constants and ops: a new function object"."""
+    """Of a coin's flips "a new function object, a cleared cache" was said."""
     cause = compare(flipped("x"), flipped("y"))
     assert (cause.kind, cause.source) == ("graph", "m.py:9")
     assert "work on other values" in cause.detail

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpuprof.model.compile.outline import type_of
-from tpuprof.model.compile.places import INCIDENTAL, source_of
+from tpuprof.model.compile.places import source_of
 
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import Computation, HloModule, Instruction
@@ -25,8 +25,7 @@ def rewired(new: HloModule, old: HloModule) -> str | None:
     changed = [each for each, number in zip(new.entry, numbers, strict=True) if number not in known]
     if not changed:
         return None
-    first = next((each for each in changed if each.opcode not in INCIDENTAL and source_of(each)), None)
-    return source_of(first) if first is not None else next(filter(None, map(source_of, changed)), "")
+    return next(filter(None, map(source_of, changed)), "")
 
 
 class _Known:
