@@ -116,6 +116,11 @@ def test_programs_train_for_more_steps_where_their_cost_is_measured(zoo):
     assert longer("range(140)", 40, 2) == "range(140)"
 
 
+def test_turns_hold_ten_steps_within_bounds(zoo):
+    turn_of = zoo("turns").turn_of
+    assert [turn_of([step] * 9) for step in (0.003, 0.05, 0.5)] == [0.2, 0.5, 1.0]
+
+
 def test_runs_that_take_turns_never_run_at_the_same_time(zoo, tmp_path):
     turns, start = zoo("turns"), zoo("execute").Start
     code = (
@@ -127,14 +132,14 @@ def test_runs_that_take_turns_never_run_at_the_same_time(zoo, tmp_path):
     )
     logs = [tmp_path / "a", tmp_path / "b"]
     starts = [start([sys.executable, "-c", code, str(log)], tmp_path, {}) for log in logs]
-    lengths = turns._in_turns(starts, first=1)
+    lengths = turns.in_turns(starts, 1.0, first=1)
     assert [len(each) for each in lengths] == [299, 299]
     marks = [(float(row), log.name) for log in logs for row in log.read_text("utf-8").split()]
     changes = sum(a[1] != b[1] for a, b in itertools.pairwise(sorted(marks)))
     assert 2 <= changes <= 12
     # A step in which the process was stopped is not compared.
-    assert len(turns._undisturbed(lengths[0])) < 299
-    assert max(turns._undisturbed(lengths[0])) < turns.TURN_S
+    assert len(turns.undisturbed(lengths[0], 1.0)) < 299
+    assert max(turns.undisturbed(lengths[0], 1.0)) < 1.0
 
 
 def test_what_a_program_prints_about_time_is_not_compared(zoo):

@@ -26,8 +26,9 @@ from runner.overhead import behind
 from runner.result import RESULTS
 from runner.truth import Truth
 
-# How long one process runs before the other one does (s): most steps of the zoo take less than a tenth of it.
-TURN_S = 1.0
+# How long one process runs before the other one does (s), within these bounds: ten steps, of which one is lost. Steps of
+# 3 ms take half as long again for a second or two, and then not, in bare runs as well: short turns share that out.
+TURN_STEPS, SHORTEST_TURN_S, LONGEST_TURN_S = 10, 0.2, 1.0
 # Programs train for this long (s), by more steps than they have otherwise: ten turns behind the capture. Forty steps of
 # 5 ms would lie in one turn, beside the writing of the capture.
 TRAIN_FOR_S = 10.0
@@ -53,9 +54,10 @@ def measure(truth: Truth, pairs: int) -> Cost:
             starts = [start_bare(truth, Path(scratch) / "bare"), start_captured(truth, Path(scratch), run)]
             for each in starts:
                 _lengthen(each.folder, truth.steps, alone.seconds)
+            turn_s = turn_of(alone.seconds)
             # Which one begins changes, so that neither always has the first turn.
-            plain, watched = _in_turns(starts, first=number % 2)
-            cost.pairs.append(_compared(run, plain, watched))
+            plain, watched = in_turns(starts, turn_s, first=number % 2)
+            cost.pairs.append(_compared(run, plain, watched, turn_s))
     place = _place(truth)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(json.dumps(vars(cost)), "utf-8")
@@ -88,7 +90,13 @@ def _lengthen(folder: Path, steps: int, seconds: list[float]) -> None:
         path.write_text(longer(path.read_text("utf-8"), steps, times), "utf-8")
 
 
-def _in_turns(starts: list[Start], first: int) -> list[list[float]]:
+def turn_of(seconds: list[float]) -> float:
+    """How long a turn is of a program whose steps take these times (s)."""
+    wanted = TURN_STEPS * statistics.median(seconds) if seconds else LONGEST_TURN_S
+    return min(max(wanted, SHORTEST_TURN_S), LONGEST_TURN_S)
+
+
+def in_turns(starts: list[Start], turn_s: float, first: int) -> list[list[float]]:
     """Run processes, one at a time, until all have ended; the lengths of the steps of each (s)."""
     with tempfile.TemporaryDirectory() as place:
         outs = [Path(place) / str(number) for number in range(len(starts))]
@@ -97,7 +105,7 @@ def _in_turns(starts: list[Start], first: int) -> list[list[float]]:
         try:
             turn = first
             while any(each.poll() is None for each in running) and time.monotonic() < deadline:
-                _run_for(running[turn % len(running)], TURN_S)
+                _run_for(running[turn % len(running)], turn_s)
                 turn += 1
         finally:
             for each in running:
@@ -130,17 +138,21 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def _compared(run: Path, plain: list[float], watched: list[float]) -> tuple[list[float], list[float]]:
+def _compared(
+    run: Path, plain: list[float], watched: list[float], turn_s: float
+) -> tuple[list[float], list[float]]:
     """Of each run, the steps behind the capture in which it was not stopped; empty where that is unknown."""
     first, count = captured_steps(run)
     if first < 0 or len(plain) != len(watched):
         return [], []
-    return _undisturbed(behind(plain, first, count)), _undisturbed(behind(watched, first, count))
+    return undisturbed(behind(plain, first, count), turn_s), undisturbed(
+        behind(watched, first, count), turn_s
+    )
 
 
-def _undisturbed(seconds: list[float]) -> list[float]:
+def undisturbed(seconds: list[float], turn_s: float) -> list[float]:
     """Without the steps in which the process was stopped: they are longer by a whole turn."""
     if len(seconds) < 2:
         return seconds
-    most = statistics.quantiles(seconds, n=4)[0] + TURN_S / 2
+    most = statistics.quantiles(seconds, n=4)[0] + turn_s / 2
     return [each for each in seconds if each < most]
