@@ -26,8 +26,8 @@ from runner.overhead import behind
 from runner.result import RESULTS
 from runner.truth import Truth
 
-# How long one process runs before the other one does (s), within these bounds: ten steps, of which one is lost. Steps of
-# 3 ms take half as long again for a second or two, and then not, in bare runs as well: short turns share that out.
+# How long one process runs before the other one does (s), within these bounds: ten steps, of which one is lost. Steps
+# of 3 ms take half as long again for a second or two, and then not, in bare runs as well: short turns share that out.
 TURN_STEPS, SHORTEST_TURN_S, LONGEST_TURN_S = 10, 0.2, 1.0
 # Programs train for this long (s), by more steps than they have otherwise: ten turns behind the capture. Forty steps of
 # 5 ms would lie in one turn, beside the writing of the capture.
