@@ -76,6 +76,7 @@ class Aftermath:
         self._drain()
         self._compiles = self._made()
         self._compile_ns = self._spent()
+        self._asked = False
         self._opened = self._written = time.monotonic()
         self._last_compiling = -1
         # The last step that compiled for a line.
@@ -93,7 +94,9 @@ class Aftermath:
 
         Where its beginning was not told, a compile was in it if it took as long.
         """
-        compiles = self._made()
+        # The step that ends here need not ask again.
+        self._asked = True
+        compiles = int(self._value("UncachedCompile") or 0)
         if compiles != self._compiles:
             spent = self._spent_since()
             inside = spent <= seconds
@@ -111,7 +114,9 @@ class Aftermath:
         """One training step ended."""
         if self._drain_compiles is not None:
             self._take()
-        self.before_cut()
+        if not self._asked:
+            self.before_cut()
+        self._asked = False
         self.found.steps += 1
         now = time.monotonic()
         took, self.found.steps_seconds = now - self._opened - self.found.steps_seconds, now - self._opened

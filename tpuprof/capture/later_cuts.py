@@ -31,6 +31,8 @@ class LaterCuts:
         self._boundaries = boundaries
         self._ran = ran
         self._closely = False
+        # Graphs that compiled so far.
+        self._compiled = 0
 
     def follow(self) -> None:
         """Listen to graph cuts."""
@@ -50,13 +52,15 @@ class LaterCuts:
         if (seconds < COMPILES_FROM_SECONDS and not ends_step) or not self._thread.cut_a_graph():
             return
         self._ran(self.after.cut_ended(seconds))
-        if self._closely != (self.after.steps_since_compile() <= CLOSELY_FOR_STEPS):
-            self._look_closely(not self._closely)
+        if self._closely or self._compiled != self.after.found.graphs:
+            self._look_closely()
 
-    def _look_closely(self, closely: bool) -> None:
-        """Once something compiles, it may do so in reads as well: what compiled before a cut is then asked, too."""
-        self._closely = closely
-        if closely:
+    def _look_closely(self) -> None:
+        """Once something compiles, it may do so in reads as well: for a while, cuts are asked as they begin, too."""
+        self._compiled = self.after.found.graphs
+        closely = self.after.steps_since_compile() <= CLOSELY_FOR_STEPS
+        if closely and not self._closely:
             sync_guard.observe(self._begins)
-        else:
+        elif not closely:
             sync_guard.stop_observing(self._begins)
+        self._closely = closely
