@@ -63,6 +63,16 @@ def test_a_read_in_half_of_the_steps_leaves_the_turns(rule, op, more):
     )
 
 
+@pytest.mark.parametrize("rule", ["aten-fallback", "boolean-mask"])
+@pytest.mark.parametrize(("waited", "stays"), [(9.9, False), (10.0, True)])
+def test_where_the_runtime_waits_as_well_the_turns_may_stay(rule, waited, stays):
+    """15 to 38 ms were said of an op without which a step took 11 ms less: the runtime waited for buffers, too."""
+    facts = fallen(1.0, op="aten::nonzero")
+    found = outcome_of(find_rule(rule), given(**facts, steps=steps(count=10), runtime_wait_ms=waited))
+    assert (found.price.most.join_cuts is None, found.price.least.unblock) == (stays, not stays)
+    assert any("inside the runtime" in each.text for each in found.evidence) == stays
+
+
 @pytest.mark.parametrize(("again", "named"), [(9.9, False), (10.0, True)])
 def test_work_that_the_device_does_again_is_saved_as_well(again, named):
     """It is saved also where the device hardly idles: with the op's own time at least, with all idle time at most."""

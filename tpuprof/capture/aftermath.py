@@ -92,7 +92,7 @@ class Aftermath:
     def cut_ended(self, seconds: float) -> int:
         """A graph cut ended that took `seconds`. Returns how many graphs were handed over since the process began.
 
-        Where its beginning was not told, a compile was in it if it took as long.
+        Where nobody looked as it began, a compile was in it if it took as long.
         """
         # The step that ends here need not ask again.
         self._asked = True

@@ -32,7 +32,6 @@ from tpuprof.model.compile.outline import (
 )
 from tpuprof.model.compile.places import first_use, odd_place, place_of, source_of
 from tpuprof.model.compile.programs import Kept, Programs
-from tpuprof.model.compile.wiring import rewired
 from tpuprof.records import record
 from tpuprof.units import listed
 
@@ -331,6 +330,9 @@ def _results(new: HloModule, old: HloModule) -> CompileCause | None:
 
 def _wiring(new: HloModule, old: HloModule) -> CompileCause | None:
     """Ops that are the same and of the same sizes, but are given other values: another sample, another branch."""
+    # Imported here: few programs compile again with the same ops.
+    from tpuprof.model.compile.wiring import rewired
+
     place = rewired(new, old)
     return None if place is None else CompileCause("graph", REWIRED, place)
 

@@ -10,7 +10,7 @@ from tpuprof.model.compile.places import source_of
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import Computation, HloModule, Instruction
 
-# What the compiler numbers anew or says beside the op: it changes nothing of what is computed.
+# Numbers that the compiler gives out, and what it says beside the op: they change nothing of what is computed.
 _BESIDE = frozenset({"channel_id", "sharding", "frontend_attributes"})
 
 

@@ -46,7 +46,13 @@ from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.rules.pricing import REPLACEMENT_COSTS
-from tpuprof.rules.shared.fallbacks import price_with_again, price_without, reads_that_stay, usual_fallbacks
+from tpuprof.rules.shared.fallbacks import (
+    price_with_again,
+    price_without,
+    reads_that_stay,
+    usual_fallbacks,
+    waits_that_stay,
+)
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.units import format_ms, times
@@ -61,7 +67,7 @@ LINES_TOLD = 2
     good="Ops that fall back to the host cost little or nothing",
     bad="Ops fall back to the host",
     torch_only=True,
-    reads=("steps", "busy_share", "fallbacks", "again_for_ops_ms", "python_reads_if_seen"),
+    reads=("steps", "busy_share", "fallbacks", "again_for_ops_ms", "python_reads_if_seen", "runtime_wait_ms"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""
@@ -74,12 +80,12 @@ def check(signals: Signals) -> Outcome:
     share = 1 - signals.busy_share
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops fall back, but the device hardly idles")
-    reads = reads_that_stay(signals)
+    stays = [*reads_that_stay(signals), *waits_that_stay(signals)]
     return failed(
         share,
-        [*evidence, *reads],
+        [*evidence, *stays],
         title=_title(found),
-        price=replace(price_without(reads), note=REPLACEMENT_COSTS),
+        price=replace(price_without(stays), note=REPLACEMENT_COSTS),
     )
 
 

@@ -42,7 +42,13 @@ from tpuprof import parts as part
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.fallbacks import SELECTING, price_without, reads_that_stay, usual_fallbacks
+from tpuprof.rules.shared.fallbacks import (
+    SELECTING,
+    price_without,
+    reads_that_stay,
+    usual_fallbacks,
+    waits_that_stay,
+)
 from tpuprof.rules.shared.recompiles import SHOWN, compile_evidence, returning_parts
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
@@ -68,6 +74,7 @@ _CHANGED = re.compile(r"s64\[(\d+),(\d+)\] became s64\[(\d+),(\d+)\]")
         "after_capture",
         "records_if_noted",
         "python_reads_if_seen",
+        "runtime_wait_ms",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -83,12 +90,13 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence, reason="masks select, but the device hardly idles")
     least, most = returning_parts(signals, signals.step_compiles, compiles) if compiles else (0.0, 0.0)
     reads = reads_that_stay(signals)
+    stays = [*reads, *waits_that_stay(signals)]
     return failed(
         share,
-        [*evidence, *reads],
+        [*evidence, *stays],
         title=_title(found, compiles),
-        price=price_without(reads, {part.COMPILE: 1 - most}, {part.COMPILE: 1 - least}),
-        confidence="high" if least == most and not reads else "medium",
+        price=price_without(stays, {part.COMPILE: 1 - most}, {part.COMPILE: 1 - least}),
+        confidence="high" if least == most and not stays else "medium",
     )
 
 

@@ -1,0 +1,119 @@
+"""What following a program costs it after its capture, per step: hooks on and off, in blocks of steps of one process.
+
+    python benchmarks/after_capture.py [--steps 4000] [--repeats 3]
+
+Two runs of one program differ by several percent for where its memory lies. So one process trains under `tpuprof
+capture`. Behind the capture it takes tpuprof's hooks away for a block of steps (the graph-cut guard and the optimizer
+hook), puts them back for the next one, and so on. Prints the median step with and without them, over shapes of
+programs: the smallest steps and the most graph cuts are the worst case. Needs the `xla` extra.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Name, layers, width, graph cuts per step (one in each layer, or one at the end), eager mode.
+SHAPES = (
+    ("one cut, small step", 3, 64, False, False),
+    ("one cut, larger step", 6, 512, False, False),
+    ("eleven cuts", 10, 64, True, False),
+    ("eager mode", 3, 64, False, True),
+)
+# Steps before blocks begin, which hold the capture, and steps of a block (steps).
+WARM, BLOCK = 500, 20
+
+PROGRAM = """
+import json, statistics, sys, time
+import torch, torch_xla
+from torch.optim.optimizer import _global_optimizer_post_hooks as hooks
+layers, width, cuts, eager, steps, warm, block = json.loads(sys.argv[1])
+torch_xla.experimental.eager_mode(eager)
+torch.manual_seed(0)
+device = torch_xla.device()
+model = torch.nn.ModuleList([torch.nn.Linear(width, width) for _ in range(layers)]).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+x = torch.randn(16, width).to(device)
+times = {True: [], False: []}
+on = True
+for step in range(steps):
+    if step == warm:
+        extension = torch_xla._XLAC
+        guard = extension._xla_step_marker
+        own = dict(zip(guard.__code__.co_freevars, guard.__closure__))["original"].cell_contents
+        ours = dict(hooks)
+    if step >= warm and step % block == 0:
+        on = (step // block) % 2 == 0
+        extension._xla_step_marker = guard if on else own
+        hooks.clear()
+        hooks.update(ours if on else {})
+    began = time.perf_counter()
+    hidden = x
+    for layer in model:
+        hidden = torch.relu(layer(hidden))
+        if cuts:
+            torch_xla.sync()
+    optimizer.zero_grad()
+    (hidden - x).square().mean().backward()
+    optimizer.step()
+    torch_xla.sync()
+    # The first step of a block pays for the change.
+    if step >= warm and step % block:
+        times[on].append(1e3 * (time.perf_counter() - began))
+extension._xla_step_marker = guard
+hooks.update(ours)
+print(json.dumps([statistics.median(times[True]), statistics.median(times[False])]))
+"""
+
+
+def measured(shape: tuple[str, int, int, bool, bool], steps: int) -> tuple[float, float]:
+    """The median step with and without hooks (ms)."""
+    environment = {
+        **os.environ,
+        "PJRT_DEVICE": "CPU",
+        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+        "NPROC": "1",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "train.py"
+        script.write_text(PROGRAM, "utf-8")
+        what = json.dumps([*shape[1:], steps, WARM, BLOCK])
+        command = [sys.executable, "-m", "tpuprof", "capture", "-o", f"{folder}/run", "--", sys.executable]
+        done = subprocess.run(
+            [*command, str(script), what],
+            cwd=folder, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    on, off = json.loads(done.stdout.strip().splitlines()[-1])
+    return on, off
+
+
+def main() -> None:
+    """Measure each shape and print it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    for shape in SHAPES:
+        pairs = [measured(shape, options.steps) for _ in range(options.repeats)]
+        ratios = [on / off - 1 for on, off in pairs]
+        saved = statistics.median(1e3 * (on - off) for on, off in pairs)
+        print(
+            f"{shape[0]:22} step {statistics.median(off for _, off in pairs):6.2f} ms without hooks; with them "
+            f"{statistics.median(ratios):+.1%} ({min(ratios):+.1%} to {max(ratios):+.1%}), {saved:+.0f} us",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
