@@ -198,7 +198,12 @@ def _analyzed(
     compiles = host_compiles(host, words, steps, devices, compiles, history, unnamed=not protos)
     compiles = with_reads(compiles, driver)
     fields = {
-        "notes": [*seen.notes, *counted_as_one(devices, virtual_devices), *tracer_note(driver, words)],
+        "notes": [
+            *seen.notes,
+            *counted_as_one(devices, virtual_devices),
+            *tracer_note(driver, words),
+            *_of_doubles(devices, steps, protos),
+        ],
         "blind": seen.blind or (bool(host.devices) and not devices),
         "devices_left_out": seen.left_out,
         "device_planes": len(host.devices) or len(host.gpus),
@@ -250,6 +255,14 @@ def _of_devices(
 
         note_same_work(devices, protos)
     return found
+
+
+def _of_doubles(devices: list[DeviceActivity], steps: Steps, protos: dict[str, bytes]) -> list[str]:
+    if not protos or not devices:
+        return []
+    from tpuprof.model.device.double_precision import double_precision
+
+    return double_precision(devices, steps, protos)
 
 
 def _of_host(
