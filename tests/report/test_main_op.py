@@ -39,6 +39,22 @@ def sentence(tmp_path):
     return of
 
 
+@pytest.mark.parametrize(
+    ("source", "name", "named"),
+    [("train.py:18", "sort.2", True), ("train.py:19", "sort.2", False), ("train.py:18", "dot.2", False)],
+)
+def test_ops_of_one_kind_at_one_line_are_named_together(sentence, source, name, named):
+    """A permutation is two sorts: they took 93 % of a step of which nothing was said."""
+    second = at(op(name, "sort"), source)
+    said = sentence(
+        device_bound(
+            (at(op("sort.0", "sort"), "train.py:18"), 0, 450), (second, 450, 450), (op("fusion.1"), 900, 100)
+        )
+    )
+    assert said.startswith("Device-bound")
+    assert said.endswith(" Most of the device's time is in 2 sort ops at train.py:18 (90 %).") == named
+
+
 @pytest.mark.parametrize("framework", ["PjitFunction(step)", "SyncTensorsGraph"])
 def test_the_op_that_takes_most_of_the_time_is_named_with_its_line(sentence, framework):
     trace = device_bound(

@@ -62,7 +62,9 @@ class TelemetrySignals(SignalsBase):
         """What the training process noted of the captured steps."""
         found = [record for record in self.records if record.captured]
         if not found:
-            raise Unavailable("no captured step has telemetry: the capture ended before its first step did")
+            raise Unavailable(
+                "no captured step has telemetry: the capture ended before its first step did, or went by the clock"
+            )
         return found
 
     @signal("counts per step")

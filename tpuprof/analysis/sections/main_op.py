@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import LoopRow, OpRow
-from tpuprof.units import format_share
+from tpuprof.units import counted, format_share
 
 # Share of the device's busy time in steps from which one op, or one loop, is most of it: half.
 MOST_FROM_SHARE = 0.5
@@ -15,18 +15,38 @@ LONGEST_NAME = 80
 
 
 def main_op(busy_ms: float, ops: Sequence[OpRow], loops: Sequence[LoopRow]) -> str:
-    """A sentence on the op that takes most of `busy_ms` (per step), else on the inmost loop that does; else empty."""
+    """A sentence on what takes most of `busy_ms` (per step): an op, else ops of one kind at one line, else a loop.
+
+    Of loops it is the inmost. Empty where nothing does.
+    """
     if busy_ms <= 0:
         return ""
     times = OpRows.of(ops).column("self_ms_per_step")
     row = max(range(len(times)), key=lambda each: times[each] or 0.0, default=None)
     if row is not None and _is_most(times[row], busy_ms):
         return _said(ops[row].name, ops[row].source, times[row], busy_ms)
+    alike = _alike(ops, times, busy_ms)
+    if alike:
+        return alike
     most = [each for each in loops if _is_most(each.total_ms_per_step, busy_ms)]
     if not most:
         return ""
     inmost = min(most, key=lambda each: each.total_ms_per_step or 0.0)
     return _said(f"the loop {inmost.name}", inmost.source, inmost.total_ms_per_step or 0.0, busy_ms)
+
+
+def _alike(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float) -> str:
+    """The same on ops of one kind at one line, as the sorts of a permutation; empty where none take most."""
+    columns = OpRows.of(ops)
+    rows: dict[tuple[str, str], list[int]] = {}
+    for row, (name, source) in enumerate(zip(columns.column("name"), columns.column("source"), strict=True)):
+        if source and times[row]:
+            rows.setdefault((name.partition(".")[0], source), []).append(row)
+    for (kind, source), alike in rows.items():
+        total = sum(times[row] or 0.0 for row in alike)
+        if _is_most(total, busy_ms):
+            return _said(f"{counted(len(alike), f'{kind[:LONGEST_NAME]} op')}", source, total, busy_ms)
+    return ""
 
 
 def _is_most(ms: float | None, busy_ms: float) -> bool:

@@ -10,7 +10,7 @@ from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.steps import Steps
 from tpuprof.units import format_share
 
-# Share of the device's own time in steps from which on float64 is told of (ratio): what rules on ops fail from.
+# Share of the device's own time in steps from which on a note names float64 (ratio): what rules on ops fail from.
 TOLD_FROM_SHARE = 0.1
 
 
