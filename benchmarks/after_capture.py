@@ -1,11 +1,12 @@
 """What following a program costs it after its capture, per step: hooks on and off, in blocks of steps of one process.
 
-    python benchmarks/after_capture.py [--steps 4000] [--repeats 3]
+    python benchmarks/after_capture.py [--seconds 60] [--repeats 3]
 
 Two runs of one program differ by several percent for where its memory lies. So one process trains under `tpuprof
 capture`. Behind the capture it takes tpuprof's hooks away for a block of steps (the graph-cut guard and the optimizer
-hook), puts them back for the next one, and so on. Prints the median step with and without them, over shapes of
-programs: the smallest steps and the most graph cuts are the worst case. Needs the `xla` extra.
+hook), puts them back for the next one, and so on. A block is longer than following and resting take in turn. Prints the
+median of how a block's mean step differs from that of the block before, without the slowest twentieth of each, over
+shapes of programs: the smallest steps and the most graph cuts are the worst case. Needs the `xla` extra.
 """
 
 from __future__ import annotations
@@ -27,34 +28,36 @@ SHAPES = (
     ("eleven cuts", 10, 64, True, False),
     ("eager mode", 3, 64, False, True),
 )
-# Steps before blocks begin, which hold the capture, and steps of a block (steps).
-WARM, BLOCK = 500, 20
+# Time before blocks begin, which holds the capture, and time of a block (s).
+WARM, BLOCK = 8.0, 1.5
 
 PROGRAM = """
 import json, statistics, sys, time
 import torch, torch_xla
 from torch.optim.optimizer import _global_optimizer_post_hooks as hooks
-layers, width, cuts, eager, steps, warm, block = json.loads(sys.argv[1])
+layers, width, cuts, eager, seconds, warm, block = json.loads(sys.argv[1])
 torch_xla.experimental.eager_mode(eager)
 torch.manual_seed(0)
 device = torch_xla.device()
 model = torch.nn.ModuleList([torch.nn.Linear(width, width) for _ in range(layers)]).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 x = torch.randn(16, width).to(device)
-times = {True: [], False: []}
-on = True
-for step in range(steps):
-    if step == warm:
-        extension = torch_xla._XLAC
-        guard = extension._xla_step_marker
-        own = dict(zip(guard.__code__.co_freevars, guard.__closure__))["original"].cell_contents
-        ours = dict(hooks)
-    if step >= warm and step % block == 0:
-        on = (step // block) % 2 == 0
+blocks = []
+on, ours, began = True, None, time.perf_counter()
+changes = began + warm
+while (now := time.perf_counter()) < began + seconds:
+    if now >= changes:
+        if ours is None:
+            extension = torch_xla._XLAC
+            guard = extension._xla_step_marker
+            own = dict(zip(guard.__code__.co_freevars, guard.__closure__))["original"].cell_contents
+            ours = dict(hooks)
+        on = not on
         extension._xla_step_marker = guard if on else own
         hooks.clear()
         hooks.update(ours if on else {})
-    began = time.perf_counter()
+        first, changes = True, now + block
+        blocks.append((on, []))
     hidden = x
     for layer in model:
         hidden = torch.relu(layer(hidden))
@@ -65,16 +68,20 @@ for step in range(steps):
     optimizer.step()
     torch_xla.sync()
     # The first step of a block pays for the change.
-    if step >= warm and step % block:
-        times[on].append(1e3 * (time.perf_counter() - began))
+    if ours is not None and not first:
+        blocks[-1][1].append(1e3 * (time.perf_counter() - now))
+    first = False
 extension._xla_step_marker = guard
 hooks.update(ours)
-print(json.dumps([statistics.median(times[True]), statistics.median(times[False])]))
+means = [(on, statistics.mean(sorted(each)[: len(each) * 19 // 20])) for on, each in blocks[:-1]]
+off = statistics.median(mean for on, mean in means if not on)
+ratios = [(new / old) ** (1 if on else -1) for (_, old), (on, new) in zip(means, means[1:])]
+print(json.dumps([off * statistics.median(ratios), off]))
 """
 
 
-def measured(shape: tuple[str, int, int, bool, bool], steps: int) -> tuple[float, float]:
-    """The median step with and without hooks (ms)."""
+def measured(shape: tuple[str, int, int, bool, bool], seconds: float) -> tuple[float, float]:
+    """The mean step with and without hooks (ms)."""
     environment = {
         **os.environ,
         "PJRT_DEVICE": "CPU",
@@ -86,7 +93,7 @@ def measured(shape: tuple[str, int, int, bool, bool], steps: int) -> tuple[float
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "train.py"
         script.write_text(PROGRAM, "utf-8")
-        what = json.dumps([*shape[1:], steps, WARM, BLOCK])
+        what = json.dumps([*shape[1:], seconds, WARM, BLOCK])
         command = [sys.executable, "-m", "tpuprof", "capture", "-o", f"{folder}/run", "--", sys.executable]
         done = subprocess.run(
             [*command, str(script), what],
@@ -101,11 +108,11 @@ def measured(shape: tuple[str, int, int, bool, bool], steps: int) -> tuple[float
 def main() -> None:
     """Measure each shape and print it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     for shape in SHAPES:
-        pairs = [measured(shape, options.steps) for _ in range(options.repeats)]
+        pairs = [measured(shape, options.seconds) for _ in range(options.repeats)]
         ratios = [on / off - 1 for on, off in pairs]
         saved = statistics.median(1e3 * (on - off) for on, off in pairs)
         print(

@@ -1,15 +1,17 @@
 """Graph cuts after the capture: what ends a step and what compiles is noticed, though most cuts are only timed."""
 
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
 
-from tpuprof.capture import aftermath
+from tpuprof.capture import aftermath, rests
 from tpuprof.capture.aftermath import Aftermath
-from tpuprof.capture.boundaries import StepBoundaries
+from tpuprof.capture.boundaries import OPTIMIZER, StepBoundaries
 from tpuprof.capture.followed_thread import FollowedThread
 from tpuprof.capture.later_cuts import CLOSELY_FOR_STEPS, LaterCuts
+from tpuprof.capture.rests import FOLLOWED, FOLLOWING_SECONDS, MOST_SHARE
 from tpuprof.instrument import sync_guard
 
 
@@ -45,6 +47,7 @@ def run(monkeypatch):
     clock = SimpleNamespace(perf_counter=lambda: extension.now, monotonic=lambda: extension.now)
     monkeypatch.setattr(sync_guard, "time", clock)
     monkeypatch.setattr(aftermath, "time", clock)
+    monkeypatch.setattr(rests, "time", clock)
     monkeypatch.setattr(aftermath, "user_frames", lambda: ["train (x.py:7)"])
     monkeypatch.setitem(sys.modules, "torch_xla", SimpleNamespace(_XLAC=extension))
     assert sync_guard.install()
@@ -53,20 +56,27 @@ def run(monkeypatch):
     def ran(so_far):
         if so_far != graphs[0]:
             graphs[0] = so_far
-            if boundaries.cut(gradients=lambda: True):
-                after.step_ended()
+            if later._boundaries.cut(gradients=lambda: True):
+                later.step_ended(marked=False)
 
     later = LaterCuts(after, FollowedThread(), boundaries, ran)
     later.follow()
 
     def step(cuts, optimizer=True):
         for number in range(cuts):
-            if optimizer and number == cuts - 1:
+            if optimizer and number == cuts - 1 and not later.rest.passes(OPTIMIZER):
                 boundaries.optimizer_called(0)
             extension._xla_step_marker()
 
+    def replace_cut(cut):
+        sync_guard.remove()
+        monkeypatch.setattr(type(extension), "_xla_step_marker", cut)
+        sync_guard.install()
+
     step(1)
-    yield SimpleNamespace(extension=extension, step=step, after=after, written=written)
+    yield SimpleNamespace(
+        replace_cut=replace_cut, extension=extension, step=step, after=after, written=written, later=later
+    )
     later.stop()
     assert vars(extension).get("_xla_step_marker") is None
 
@@ -96,13 +106,9 @@ def test_a_compile_in_a_cut_has_the_line_of_the_cut(run):
         self.compiles(0.3)
         cut(self)
 
-    type(extension)._xla_step_marker, kept = compiles, cut
-    try:
-        sync_guard.remove(), sync_guard.install()
-        run.step(1)
-    finally:
-        type(extension)._xla_step_marker = kept
-    sync_guard.remove(), sync_guard.install()
+    run.replace_cut(compiles)
+    run.step(1)
+    run.replace_cut(cut)
     run.after.close()
     (name,) = run.written[-1]["lines"]
     assert name == "train (x.py:7)"
@@ -133,3 +139,92 @@ def test_what_fails_of_ours_does_not_reach_training(run, monkeypatch):
     sync_guard.observe_ends(fails)
     run.step(3)
     sync_guard.stop_observing(ended=fails)
+
+
+def test_short_steps_are_mostly_only_counted(run):
+    for _ in range(FOLLOWED):
+        run.step(11)
+    assert run.later.rest.on
+    asked = run.extension.asked
+    for _ in range(2 * FOLLOWED):
+        run.step(11)
+    assert run.later.rest.on
+    assert run.extension.asked == asked
+    run.after.close()
+    assert run.written[-1]["steps"] == 1 + 3 * FOLLOWED
+    assert sum(run.written[-1]["lengths"].values()) == 1 + 3 * FOLLOWED
+    assert run.written[-1]["steps_seconds"] == pytest.approx(run.extension.now, rel=0.01)
+
+
+@pytest.mark.parametrize(("factor", "rests"), [(0.45, True), (0.55, False)])
+def test_steps_that_following_does_not_lengthen_are_followed_to_the_end(run, factor, rests):
+    run.extension.slow = factor * FOLLOWING_SECONDS / MOST_SHARE
+    for _ in range(2 * FOLLOWED):
+        run.step(1)
+    assert run.later.rest.on == rests
+
+
+def test_steps_of_a_program_without_an_optimizer_are_counted_in_a_rest(run):
+    run.step(1)
+    boundaries = StepBoundaries()
+    run.later._boundaries = boundaries
+    run.after.found.steps = 0
+    for _ in range(3 * FOLLOWED):
+        run.step(1, optimizer=False)
+    assert run.later.rest.on
+    assert run.after.found.steps == 3 * FOLLOWED
+
+
+def test_steps_that_the_program_marks_are_counted_in_a_rest(run):
+    before = run.after.found.steps
+    for _ in range(3 * FOLLOWED):
+        run.extension._xla_step_marker()
+        run.later.step_ended(marked=True)
+    assert run.later.rest.on
+    assert run.after.found.steps == before + 3 * FOLLOWED
+
+
+def test_a_compile_in_a_cut_of_a_rest_has_its_line_and_step(run):
+    cut = type(run.extension)._xla_step_marker
+    for _ in range(FOLLOWED + 5):
+        run.step(1)
+    assert run.later.rest.on
+    after = run.after.found.steps
+
+    def compiles(self, *_args, **_kwargs):
+        self.compiles(0.3)
+        cut(self)
+
+    run.replace_cut(compiles)
+    run.step(1)
+    run.replace_cut(cut)
+    run.step(1)
+    assert not run.later.rest.on
+    run.after.close()
+    (line,) = run.written[-1]["lines"].values()
+    assert line["frames"] == ["train (x.py:7)"]
+    # The call of the optimizer ends the step in a rest, and the graph cut comes behind it.
+    assert line["steps"] == [after + 1]
+
+
+def test_a_compile_at_a_read_in_a_rest_ends_it(run):
+    for _ in range(FOLLOWED + 5):
+        run.step(1)
+    assert run.later.rest.on
+    for _ in range(3):
+        run.extension.compiles(0.3)
+        run.step(1)
+    assert not run.later.rest.on
+    run.after.close()
+    assert run.written[-1]["graphs"] == 3
+    assert run.written[-1]["compiling_steps"] == 3
+
+
+def test_events_of_other_threads_are_no_steps_of_a_rest(run):
+    for _ in range(FOLLOWED):
+        run.step(1)
+    before = run.after.found.steps
+    other = threading.Thread(target=run.step, args=(3,))
+    other.start(), other.join()
+    assert run.later.rest.on
+    assert run.after.found.steps == before

@@ -112,13 +112,20 @@ class Aftermath:
 
     def step_ended(self) -> None:
         """One training step ended."""
+        self.look()
+        self.count_step(time.monotonic())
+
+    def look(self) -> None:
+        """Ask what compiled, unless the graph cut that ends the step did."""
         if self._drain_compiles is not None:
             self._take()
         if not self._asked:
             self.before_cut()
         self._asked = False
+
+    def count_step(self, now: float) -> None:
+        """A step ended at this time of `time.monotonic` (s), and nothing else is asked."""
         self.found.steps += 1
-        now = time.monotonic()
         took, self.found.steps_seconds = now - self._opened - self.found.steps_seconds, now - self._opened
         length = round(CLASSES_PER_DOUBLING * math.log2(max(US_PER_S * took, 1.0)))
         self.found.lengths[length] = self.found.lengths.get(length, 0) + 1

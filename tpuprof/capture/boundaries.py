@@ -125,6 +125,13 @@ class StepBoundaries:
         """Optimizer calls in one step, 0 where there are none."""
         return len(self._round.word)
 
+    @property
+    def events_per_step(self) -> int:
+        """Optimizer calls, graph cuts or graphs of compiled functions in one step, whichever ends it."""
+        if self.origin == CUT:
+            return 1
+        return self.calls_per_step if self.origin == OPTIMIZER else len(self._graph_round.word)
+
     def optimizer_called(self, number: int) -> bool:
         """Whether the step ends here."""
         before = len(self._round.word)

@@ -2,7 +2,7 @@
 
 What runs once in half a millisecond is not in the processor's caches. Counters that were read at each cut made steps
 of 4 ms with eleven cuts a tenth longer. So a cut is timed, and what it ran is asked only where it may end a step or
-took as long as a compile does.
+took as long as a compile does. Where steps are short, most of them are only counted (`rests`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tpuprof.capture.aftermath import Aftermath
-from tpuprof.capture.boundaries import CUT, StepBoundaries
+from tpuprof.capture.boundaries import CUT, USER, StepBoundaries
 from tpuprof.capture.followed_thread import FollowedThread
+from tpuprof.capture.rests import Rest
 from tpuprof.instrument import sync_guard
 
 # A cut that took less compiled nothing (s): XLA's compiler for CPUs takes 10 ms and more for a graph of one op.
@@ -27,6 +28,7 @@ class LaterCuts:
         self, after: Aftermath, thread: FollowedThread, boundaries: StepBoundaries, ran: Callable[[int], None]
     ) -> None:
         self.after = after
+        self.rest = Rest(after, self._rests)
         self._thread = thread
         self._boundaries = boundaries
         self._ran = ran
@@ -40,20 +42,48 @@ class LaterCuts:
 
     def stop(self) -> None:
         """Listen no more."""
+        self.rest.follow()
         sync_guard.stop_observing(self._begins, ended=self._ended)
+
+    def step_ended(self, *, marked: bool) -> None:
+        """A step ended: one that the program marks, or one that was found by its events."""
+        if marked and self.rest.passes(USER):
+            return
+        self.after.step_ended()
+        boundaries = self._boundaries
+        event, count = (USER, 1) if marked else (boundaries.origin, boundaries.events_per_step)
+        self.rest.step_ended(event, 0 if self._closely else count)
+
+    def _rests(self, event: str) -> None:
+        """A rest begins in which this event is counted; none where it ends. Cuts need not tell of it then."""
+        sync_guard.tell_ends_from(0.0 if event in ("", CUT) else COMPILES_FROM_SECONDS)
 
     def _begins(self) -> None:
         if self._thread.may_be_this_one():
             self.after.before_cut()
 
     def _ended(self, seconds: float) -> None:
+        if self.rest.on:
+            if seconds >= COMPILES_FROM_SECONDS:
+                self._look_at(seconds)
+            self.rest.passes(CUT)
+            return
         boundaries = self._boundaries
         ends_step = boundaries.pending or boundaries.origin == CUT
         if (seconds < COMPILES_FROM_SECONDS and not ends_step) or not self._thread.cut_a_graph():
             return
+        self.rest.cuts += 1
         self._ran(self.after.cut_ended(seconds))
         if self._closely or self._compiled != self.after.found.graphs:
             self._look_closely()
+
+    def _look_at(self, seconds: float) -> None:
+        """A cut of a rest took as long as a compile does."""
+        if not self._thread.cut_a_graph():
+            return
+        self.after.cut_ended(seconds)
+        if self._compiled != self.after.found.graphs:
+            self.rest.ends_with_step()
 
     def _look_closely(self) -> None:
         """Once something compiles, it may do so in reads as well: for a while, cuts are asked as they begin, too."""

@@ -14,7 +14,7 @@ from typing import Any
 from tpuprof.capture import crumbs, run_writer
 from tpuprof.capture.aftermath import Aftermath
 from tpuprof.capture.backend import Backend
-from tpuprof.capture.boundaries import USER, StepBoundaries
+from tpuprof.capture.boundaries import COMPILED, OPTIMIZER, USER, StepBoundaries
 from tpuprof.capture.by_clock import ByClock
 from tpuprof.capture.controller import Controller, Phase
 from tpuprof.capture.fallbacks import FallbackFinder
@@ -257,7 +257,7 @@ class Recorder:
         if not self._source.counts(source):
             return
         if self._later is not None:
-            self._later.after.step_ended()
+            self._later.step_ended(marked=source is not StepSource.FOUND)
         if self.controller.phase is Phase.DONE:
             if self._fallbacks.watches:
                 # Recording by the clock ends on a thread of its own, which cannot take a mode off this one.
@@ -340,6 +340,8 @@ class Recorder:
 
     def _compiled_call_ran(self, graph: bytes) -> None:
         """A function of torch.compile ran a graph in this thread."""
+        if self._later is not None and self._later.rest.passes(COMPILED):
+            return
         if self._source.best is not StepSource.FOUND or not self._thread.cut_a_graph():
             return
         self._heard(ends=self._boundaries.compiled_call(graph))
@@ -493,5 +495,6 @@ class Recorder:
                 after = Aftermath(self._extension, partial(run_writer.write_after, self.run, label))
                 self._later = LaterCuts(after, self._thread, self._boundaries, self._cut_ran)
                 self._later.follow()
+                self._optimizers.passes = partial(self._later.rest.passes, OPTIMIZER)
                 sync_guard.stop_observing(self._before_cut, self._after_cut)
         self._backend.clean_up()

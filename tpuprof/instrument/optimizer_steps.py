@@ -25,6 +25,8 @@ class OptimizerHook:
 
     def __init__(self, called: Called) -> None:
         self._called: Called | None = called
+        # Whether a call needs nothing more than to be counted, which the function does itself.
+        self.passes: Callable[[], bool] | None = None
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._handle: Any = None
         # The optimizer that stepped last, and the gradients of its parameters at the last graph cut.
@@ -71,6 +73,8 @@ class OptimizerHook:
         if sys.modules["torch"].compiler.is_compiling() or self._called is None:
             return
         try:
+            if self.passes is not None and self.passes():
+                return
             number = self._numbers.get(optimizer)
             if number is None:
                 number = min(len(self._numbers), MAX_OPTIMIZERS - 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,12 @@ _before: list[Observer] = []
 _after: list[Observer] = []
 _ended: list[Callable[[float], None]] = []
 _replaced = Replaced()
+
+
+class _Ends:
+    """Cuts that took less than this are not worth a call (s)."""
+
+    least = 0.0
 
 
 class _Threads(threading.local):
@@ -67,6 +73,11 @@ def observe_ends(ended: Callable[[float], None]) -> None:
     _ended.append(ended)
 
 
+def tell_ends_from(seconds: float) -> None:
+    """Call what `observe_ends` was given only after graph cuts that took so long (s); 0 is each."""
+    _Ends.least = seconds
+
+
 def stop_observing(
     before: Observer | None = None,
     after: Observer | None = None,
@@ -95,11 +106,8 @@ def _guard(original: Function) -> Function:
             return original(*args, **kwargs)
         finally:
             took = time.perf_counter() - began
-            try:
-                for ended in _ended:
-                    ended(took)
-            except Exception as error:
-                note_failure(_WHAT, error)
+            if took >= _Ends.least:
+                _call_each([partial(each, took) for each in _ended])
 
     return guarded
 
@@ -121,7 +129,7 @@ def _observed(original: Function, args: tuple[Any, ...], kwargs: dict[str, Any])
         _threads.cuts = False
 
 
-def _call_each(observers: tuple[Observer, ...]) -> None:
+def _call_each(observers: Iterable[Observer]) -> None:
     for observer in observers:
         try:
             observer()
