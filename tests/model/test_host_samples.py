@@ -1018,6 +1018,42 @@ def test_a_line_that_calls_an_op_or_two_of_a_short_step_is_seen_at_the_same_op_t
     assert found.get(part, 0.0) >= 0.6 * sum(found.values())
 
 
+def windows_of_images(looks, images=10, windows=10, step_us=250):
+    """Images of ten windows, a step each, of 20 ops. `looks`: (line, steps into an image) at which samples come."""
+    trace, at, before = TraceBuilder(), 0, 0
+    python = trace.host().line("python")
+    for row in range(images * windows):
+        start = step_us * row
+        python.event("train_step", start, step_us, _r=1, step_num=row)
+        python.event(GRAPH_CUT, start + step_us - 20, 10, grad=1, source="t.py:9")
+        python.event("SyncTensorsGraph", start + step_us - 20, 10)
+    for image in range(images):
+        for number, (line, into) in enumerate(looks):
+            moment, ops = round(step_us * (windows * image + into)), round(20 * (windows * image + into))
+            frames = (TRAIN, "relu (/venv/lib/python3.11/site-packages/torch/nn/functional.py:1)")
+            source = {"source": f"/home/u/train.py:{line}", "user_call": f"line{line}(x)"}
+            known = {**stack("relu(x)", *frames), **source} if not image else {}
+            trace.sampled(at, moment - at, ops=ops - before, stack=number + 1, asleep=False, **known)
+            at, before = moment, ops
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("looks", "python"),
+    [
+        # Seen once per image, as the windows before it are: it takes 0.5 ms of an image, more than an op or two.
+        ([(7, 1.3), (7, 3.9), (7, 6.1), (7, 8.0), (9, 10.0)], True),
+        # The sampler comes once per image: so is any line seen.
+        ([(9, 10.0)], False),
+    ],
+)
+def test_a_line_that_runs_in_one_of_many_steps_takes_its_time_in_those(analyze, looks, python):
+    """What follows the windows of an image, on the host: half its time was called tracing of the windows before."""
+    report = analyze(windows_of_images(looks))
+    assert ("line9(x)" in of_lines(report, "host:python")) is python
+    assert ("line9(x)" in of_lines(report, "tracing")) is not python
+
+
 @pytest.mark.parametrize(("texts", "python"), [(("line 3 of ", "line 9 of "), True), (("", ""), False)])
 def test_lines_of_a_text_that_a_line_runs_are_lines_of_their_own(read, texts, python):
     """A text has a line that calls ops and another that computes on the host, after the last ops of the other."""

@@ -7,6 +7,7 @@ interval between two samples holds ops of other lines.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -24,6 +25,12 @@ OPS_WITHIN = 1
 # Time of the thread at such a line from one graph cut to the next, beside what so many ops take at most, from which it
 # is something else (ms): a line that calls an op or two is always seen near the same op, too.
 LONGER_THAN_MS = (1 + 2 * OPS_WITHIN) * OP_MS_AT_MOST
+# Pairs of samples in different steps from which it is known that a line runs in one of several steps only (pairs): by
+# chance all of eight distances have a divisor in common in 0.4 % of cases.
+PERIOD_FROM = 8
+# Looks at the thread in so many steps from which that is the line's own rhythm (looks): with one look in two steps, all
+# lines are seen in each second one. A judgement.
+LOOKS_FROM = 2
 # How far a line's own ops per cut may be from those of all samples (share of them): it is then seen in other steps.
 SAME_STEPS_WITHIN = 0.1
 # Frames of the framework that hand the step's graph over: they trace nothing, and are no work on host tensors.
@@ -54,8 +61,17 @@ def still_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
     return {
         line
         for line, at in seen.items()
-        if line not in handing and ran[line] > LONGER_THAN_MS * PS_PER_MS * cuts and _is_still(at, per_cut)
+        if line not in handing
+        and ran[line] > LONGER_THAN_MS * PS_PER_MS * cuts / _period(at, cuts / len(samples))
+        and _is_still(at, per_cut)
     }
+
+
+def _period(at: Iterable[tuple[int, int]], cuts_per_look: float) -> int:
+    """In one of how many steps a line runs, by its samples: what follows all windows of an image, say."""
+    apart = [after[1] - each[1] for each, after in pairwise(at) if after[1] > each[1]]
+    found = math.gcd(*apart) if len(apart) >= PERIOD_FROM else 1
+    return found if found >= LOOKS_FROM * cuts_per_look else 1
 
 
 def _is_still(at: Iterable[tuple[int, int]], per_cut: float) -> bool:
