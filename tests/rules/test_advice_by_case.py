@@ -173,6 +173,39 @@ def test_work_on_a_value_that_the_step_has_just_read_is_for_the_device(
     assert "Take this work out" in text
 
 
+@pytest.mark.parametrize(
+    ("part", "call", "garbage"),
+    [
+        ("host:python", "gc.collect()", True),
+        ("host:python", "gc.collect(2)", True),
+        ("host:python", "log.collect()", False),
+        # Another thread makes it wait there.
+        ("host:gil", "gc.collect()", False),
+    ],
+)
+@pytest.mark.parametrize("framework", ["torch_xla", "torch_tpu", "jax"])
+def test_a_line_that_collects_garbage_has_the_advice_on_that(part, call, garbage, framework):
+    """TorchTPU has no event of a collection: the line was told to be written for arrays, and not to synchronize."""
+    row = HostStackRow(part, ["<module> (/u/t.py:70)"], call, "/u/t.py:70", call, 5.0, 0.0)
+    cases = host_cases({part: 5.0}, [row], reads=["/u/t.py:69"])
+    text = find_rule("host-blocked").page.remedy(framework).text_for(cases)
+    assert ("leave `gc.collect()` out of the step" in text) is garbage
+    assert ("Take this work out" in text) is (part == "host:python" and not garbage)
+    assert not garbage or ("Python loop" not in text and "synchronize" not in text)
+
+
+@pytest.mark.parametrize(
+    ("share", "garbage"), [(ADVISED_FROM_SHARE * 1.01, True), (ADVISED_FROM_SHARE * 0.99, False)]
+)
+def test_garbage_beside_other_work_has_advice_from_a_share_on(share, garbage):
+    rows = [
+        HostStackRow("host:python", ["f (/u/t.py:7)"], call, "/u/t.py:7", call, ms, 0.0)
+        for call, ms in (("gc.collect()", share), ("f(x)", 1 - share))
+    ]
+    cases = host_cases({"host:python": 1.0}, rows)
+    assert ("gc" in cases, "own" in cases, "python" in cases) == (garbage, True, True)
+
+
 def test_a_run_that_sleeps_is_not_told_of_garbage():
     (found,) = run_rules(asleep_in(8), [find_rule("host-blocked")])
     assert "Take this work out of the training thread" in found.fix.text

@@ -9,6 +9,7 @@ from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.host.samples import READ_BY
 from tpuprof.model.host.stacks import looks_at_program
 from tpuprof.model.host.unended_read import WAIT, unended_read
+from tpuprof.parts import GARBAGE
 from tpuprof.report.sections import HostStackRow
 
 # Share of this time that a kind of it must have for its advice to be given. A judgement.
@@ -16,14 +17,17 @@ ADVISED_FROM_SHARE = 0.2
 # Lines of source between a read and the call after it, up to which that call may work on what was read (lines). A
 # judgement: the advice says "where this work uses the value".
 NEAR_LINES = 10
-# The advice's case of functions that look at a program, and of work on a value that the step has read before.
-_PROGRAM, _DEPENDENT = "program", "dependent"
+# The advice's case of functions that look at a program, of garbage collections, and of work on a value that the step
+# has read before.
+_PROGRAM, _GARBAGE, _DEPENDENT = "program", "gc", "dependent"
 # Kinds of time that another thread or Python's collector causes, and waits and looks at programs that have advice of
 # their own. All others are the training thread's own work.
-_OTHERS_WORK = frozenset({"lock", "gil", "gc", "read", _PROGRAM})
+_OTHERS_WORK = frozenset({"lock", "gil", "read", _PROGRAM, _GARBAGE})
 _PYTHON = "host:python"
 # How a frame of a stack says that it is Flax's, torch's, and of torch's modules.
 _FLAX, _TORCH, _MODULES = "/flax/nnx/", "/torch/", "/torch/nn/modules/"
+# A call of Python's collector. Where no event shows collections, as in TorchTPU, the line's own words do.
+_COLLECTS = re.compile(r"\bgc\.collect\(")
 # Calls whose result goes to a file or a screen, and not back to the device.
 _PUTS_AWAY = re.compile(r"\b(?:dumps?|save\w*|write\w*|fsync|print|log\w*|debug|info|warning)\(")
 
@@ -37,17 +41,21 @@ def host_cases(
     device, and no work of the thread.
     """
     enough = ADVISED_FROM_SHARE * sum(sampled.values())
-    looking = [row for row in stacks if row.part in sampled and looks_at_program(row.frames)]
-    rest = dict(sampled)
-    for row in looking:
-        rest[row.part] -= row.exposed_ms_per_step
+    rest = {name: ms for name, ms in sampled.items() if name != GARBAGE}
+    of_case = {_PROGRAM: 0.0, _GARBAGE: sampled.get(GARBAGE, 0.0)}
+    for row in stacks:
+        case = _own_case(row) if row.part in rest else ""
+        if case:
+            rest[row.part] -= row.exposed_ms_per_step
+            of_case[case] += row.exposed_ms_per_step
     kinds = {name.rpartition(":")[2] for name, ms in rest.items() if ms >= enough}
-    if sum(row.exposed_ms_per_step for row in looking) >= enough:
-        kinds.add(_PROGRAM)
+    kinds |= {case for case, ms in of_case.items() if ms and ms >= enough}
     seen: dict[str, Callable[[HostStackRow], bool]] = {
         "flax": _walks_flax,
         "module": runs_module,
-        _DEPENDENT: lambda row: row.part == _PYTHON and not _puts_away(row) and _follows(row, reads),
+        _DEPENDENT: lambda row: (
+            row.part == _PYTHON and not _puts_away(row) and not _own_case(row) and _follows(row, reads)
+        ),
     }
     for case, test in seen.items():
         rows = [row for row in stacks if row.part in sampled and test(row)]
@@ -67,6 +75,14 @@ def runs_module(row: HostStackRow) -> bool:
 
 def _walks_flax(row: HostStackRow) -> bool:
     return any(_FLAX in frame for frame in row.frames)
+
+
+def _own_case(row: HostStackRow) -> str:
+    """The case of time that has advice of its own, whatever the part it went to; empty for all other time."""
+    if looks_at_program(row.frames):
+        return _PROGRAM
+    collects = row.part == _PYTHON and any(_COLLECTS.search(call) for call in (row.call, row.user_call))
+    return _GARBAGE if collects else ""
 
 
 def _puts_away(row: HostStackRow) -> bool:
