@@ -126,3 +126,25 @@ def test_what_the_named_line_calls_is_no_other_line():
         said
         == " The host runs code that gives the device no work at /home/u/train.py:7 (g(x)), 30.0 ms of 100 ms."
     )
+
+
+def test_a_line_that_hands_programs_over_is_not_said_to_give_the_device_no_work():
+    stacks = [row("host:python", 7, 30.0, "model(x).cpu()"), row("dispatch", 7, 9.0, "model(x).cpu()")]
+    said = host_sentence("host", "", times(**{"host:python": 30.0}), stacks, run=None)
+    assert said == (
+        " The host runs code beside calls that give the device work at /home/u/train.py:7 (model(x).cpu()), "
+        "30.0 ms of 100 ms."
+    )
+
+
+def test_of_two_lines_that_compute_each_is_said_what_it_does():
+    stacks = [
+        row("host:python", 7, 30.0, "f(x)"),
+        row("host:python", 9, 28.0, "model(x).cpu()"),
+        row("dispatch", 9, 9.0, "model(x).cpu()"),
+    ]
+    said = host_sentence("host", "", times(**{"host:python": 58.0}), stacks, run=None)
+    assert said == (
+        " The host runs code that gives the device no work at /home/u/train.py:7 (f(x)), 30.0 ms of 100 ms; "
+        "it also runs code beside calls that give the device work at /home/u/train.py:9 (model(x).cpu()), 28.0 ms."
+    )

@@ -118,17 +118,19 @@ def test_a_line_of_the_program_is_named_once_with_all_that_it_calls():
 
 
 @pytest.mark.parametrize(
-    ("source", "title"),
+    ("source", "call", "title"),
     [
-        ("/u/t.py:3", "Python at a line that also calls programs"),
-        ("/u/t.py:4", "Code without work for the device"),
+        ("/u/t.py:3", "train_step(state)", "Python at a line that also calls programs"),
+        # Another call of the same line.
+        ("/u/t.py:3", "log(train_step(state))", "Code without work for the device"),
+        ("/u/t.py:4", "train_step(state)", "Code without work for the device"),
     ],
 )
-def test_a_line_that_calls_programs_is_not_said_to_have_no_work_for_the_device(source, title):
+def test_a_line_that_calls_programs_is_not_said_to_have_no_work_for_the_device(source, call, title):
     """What a jitted function's call does beside handing its program over, at the same line."""
     python = HostStackRow("host:python", ["f (/v/x.py:7)"], "g()", "/u/t.py:3", "train_step(state)", 2.0, 0.0)
     report = SimpleNamespace(
-        host_stacks=[python, replace(python, part="dispatch", source=source)],
+        host_stacks=[python, replace(python, part="dispatch", source=source, user_call=call)],
         pod=None,
         breakdown={"compute": SimpleNamespace(ms_per_step=20.0)},
     )

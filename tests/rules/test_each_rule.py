@@ -808,6 +808,22 @@ def test_uneven_steps_name_the_line_of_any_cause_that_slow_steps_hold(cause, usu
 
 
 @pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("model(x).cpu()", "beside calls that give the device work"),
+        ("save()", "that gives the device no work"),
+    ],
+)
+def test_uneven_steps_say_whether_the_line_also_gives_the_device_work(call, said):
+    python = replace(asleep(6.3), part="host:python", source="train.py:9", user_call=call)
+    hands_over = replace(python, part="dispatch", user_call="model(x).cpu()")
+    slow = [*(step(100, row) for row in range(4)), step(160, 4, **{"host:python": 60.0})]
+    signals = given(steps=slow, stacks_if_sampled=[python, hands_over])
+    title = outcome_of(find_rule("uneven-steps"), signals).title
+    assert f"because the host runs code {said} at train.py:9 ({call})" in title
+
+
+@pytest.mark.parametrize(
     ("wall", "said"),
     [
         (126.0, "the usual step 100 ms; 1 more step is slow for another reason)"),

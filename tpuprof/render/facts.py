@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from tpuprof.parts import DISPATCH, HOST_PREFIX, Replay, part_of, title_of
+from tpuprof.parts import HOST_PREFIX, Replay, part_of, title_of
 from tpuprof.render.pod_facts import line_facts, pod_lines
-from tpuprof.report.host_lines import Where, at_line, lines_told
+from tpuprof.report.host_lines import LINE_FROM_SAMPLES, Where, at_line, calls_programs, lines_told
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
 from tpuprof.report.schema import LoopRow, Report
-from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow, SliceMessageRow
+from tpuprof.report.sections import ChipWaitRow, HostStackRow, InputRow, OutlierRow, SliceMessageRow
 from tpuprof.report.step_times import runs_ahead
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
@@ -20,9 +20,6 @@ SHOWN = 3
 LINE_FROM_STEP_SHARE = 0.01
 # Share of a step from which the host's own work is why it is long, and not a wait for the device. A judgement.
 _OWN_FROM_SHARE = 0.5
-# Samples from which such a line is named, where they were counted (samples): a thread that lost its CPU for 16 ms was
-# seen once, at a line that takes none. A judgement.
-LINE_FROM_SAMPLES = 3
 # Of code that gives the device no work, at a line that calls programs as well: `train_step(...)` is both.
 _PYTHON, BESIDE_CALLS = HOST_PREFIX + "python", "Python at a line that also calls programs"
 # From this many times its time per step on, a loop's iterations are longer than rounding explains (ratio).
@@ -89,9 +86,8 @@ def _host(report: Report) -> list[str]:
     ]
     enough = LINE_FROM_STEP_SHARE * sum(each.ms_per_step for each in report.breakdown.values())
     rows = sorted((row for row in rows if row[1].ms and row[1].ms >= enough), key=lambda row: -row[1].ms)
-    calling = {row.source for row in report.host_stacks if row.part == DISPATCH}
     return [
-        f"{_title(name, each.source, calling)}: {_line(each)}, {format_ms(each.ms)} per step"
+        f"{_title(name, each, report.host_stacks)}: {_line(each)}, {format_ms(each.ms)} per step"
         for name, each in rows[:SHOWN]
     ]
 
@@ -100,8 +96,8 @@ def _line(where: Where) -> str:
     return where.text if where.calls else at_line(where.call, where.source)
 
 
-def _title(part: str, source: str, calling: set[str]) -> str:
-    return BESIDE_CALLS if part == _PYTHON and source in calling else title_of(part)
+def _title(part: str, where: Where, stacks: list[HostStackRow]) -> str:
+    return BESIDE_CALLS if part == _PYTHON and calls_programs(stacks, where) else title_of(part)
 
 
 def _seen_by_chance(report: Report) -> set[tuple[str, str]]:

@@ -21,6 +21,12 @@ _VERBS = {
     "python": "runs code that gives the device no work",
     "wait": "waits in a call",
 }
+# The same of code at a line that hands programs over as well: `model(x).cpu()` is both.
+_BESIDE_CALLS = "runs code beside calls that give the device work"
+_PYTHON = f"{HOST_PREFIX}python"
+# Samples from which what they show of a line counts, where they were counted (samples): a thread that lost its CPU for
+# 16 ms was seen once, at a line that takes none. A judgement.
+LINE_FROM_SAMPLES = 3
 # Share of a part from which one line stands for it; below it, the function that most of the part lies in is named.
 LINE_FROM_SHARE = 0.5
 # Share of a part that the samples at a line must show for that line to be named beside the part's own time: samples
@@ -323,6 +329,28 @@ def verb_of(part: str) -> str:
         return f"is in the annotation {part.removeprefix(USER_PREFIX)!r}"
     kind = part.removeprefix(HOST_PREFIX)
     return _VERBS.get(kind, f"is in {kind}")
+
+
+def verb_at(part: str, where: Where | None, stacks: list[HostStackRow]) -> str:
+    """The same of a place, of whose code samples tell whether it also gives the device work."""
+    return _BESIDE_CALLS if part == _PYTHON and where and calls_programs(stacks, where) else verb_of(part)
+
+
+def calls_programs(stacks: list[HostStackRow], where: Where) -> bool:
+    """Whether samples saw a place hand programs over in the very code that it names, and not elsewhere in its line.
+
+    The code of `features(x)` in `step(features(x))` is what the time goes to; the call around it hands over.
+    """
+    lines = {where.source, *where.more}
+    rows = [
+        row
+        for row in stacks
+        if row.part == DISPATCH
+        and row.source in lines
+        and (not where.call or _stands_in(row.user_call or row.call, where.call))
+    ]
+    samples = sum(row.samples for row in rows)
+    return bool(rows) and (not samples or samples >= LINE_FROM_SAMPLES)
 
 
 def holder_of(stacks: list[HostStackRow], part: str) -> str:

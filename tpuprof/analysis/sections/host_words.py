@@ -33,7 +33,7 @@ from tpuprof.report.host_lines import (
     holder_of,
     is_at,
     lines_of,
-    verb_of,
+    verb_at,
     where_of,
 )
 from tpuprof.report.library_lines import inside
@@ -157,7 +157,7 @@ def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
     sampled = {name: ms for name, ms in load.parts.items() if name.startswith(HOST_PREFIX)}
     part = max(sampled, key=lambda name: sampled[name])
     where = where_of(stacks, part)
-    text = f" The host {verb_of(part)}"
+    text = f" The host {verb_at(part, where, stacks)}"
     if where is not None:
         text += (
             f" at {where.text}{inside(stacks, part, where)}, {format_ms(where.ms)} of {format_ms(load.wall)}"
@@ -183,21 +183,22 @@ def _elsewhere(part: str, first: Where, enough: float, load: StepTimes, stacks: 
     Which of two lines the device works behind may change from one capture to the next.
     """
     exposed = [
-        (where.ms, name, where.text)
+        (where.ms, verb_at(name, where, stacks), where.text)
         for name in load.parts
         if name.startswith(HOST_PREFIX) and (where := beside(stacks, name, first)) is not None
     ]
+    said = verb_at(part, first, stacks)
     named = {row.source for row in stacks if is_at(row, first)}
     behind = [
-        (hidden, name, Where(source, call, hidden).text)
+        (hidden, verb_at(name, Where(source, call, hidden), stacks), Where(source, call, hidden).text)
         for name in sorted({row.part for row in stacks if row.part.startswith(HOST_PREFIX)})
         for source, call, _, hidden in lines_of(stacks, name)
         if source and source not in named
     ]
     for found, when in ((exposed, ""), (behind, " while the device works")):
-        ms, name, line = max(found, default=(0.0, "", ""))
+        ms, verb, line = max(found, default=(0.0, "", ""))
         if ms >= enough:
-            does = "does so" if name == part else verb_of(name)
+            does = "does so" if verb == said else verb
             return f"; it also {does} at {line}, {format_ms(ms)}{when}"
     return ""
 

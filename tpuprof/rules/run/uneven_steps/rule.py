@@ -71,8 +71,9 @@ from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, Step, StepColumns
 from tpuprof.model.steps.table import TYPICAL_UP_TO
-from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, verb_of, where_of
+from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, verb_at, where_of
 from tpuprof.report.schema import Evidence
+from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import (
     SAMPLED_FROM_MS,
@@ -158,7 +159,7 @@ def check(signals: Signals) -> Outcome:
         share,
         evidence,
         title=f"{_what(len(own), len(rows))} ({_against(rows, even, slow.tolist(), own)}), "
-        f"mostly {_because(cause)}{at}: {format_share(share)} of the time",
+        f"mostly {_because(cause, where, signals.stacks_if_sampled)}{at}: {format_share(share)} of the time",
         price=counterfactual(gone) if recurs else counterfactual(gone, Change()),
         confidence="medium" if recurs else "low",
         cases=frozenset({_CASES.get(cause, "work")}),
@@ -253,9 +254,9 @@ def _against(rows: StepColumns, even: Int64, slow: list[int], own: list[int]) ->
     return f"{takes}{in_median}, the usual step {usual}; {more}"
 
 
-def _because(cause: str) -> str:
+def _because(cause: str, where: Where | None, stacks: list[HostStackRow]) -> str:
     if cause.startswith(part.HOST_PREFIX):
-        return f"because the host {verb_of(cause)}"
+        return f"because the host {verb_at(cause, where, stacks)}"
     return f"for {part.noun_of(cause)}"
 
 
