@@ -38,8 +38,8 @@ def test_a_sure_price_far_below_the_cost_is_stated_beside_it():
 def test_a_price_that_begins_at_nothing_makes_it_perhaps(low):
     said = weakened(SYNC, [finding(low=low)], TIMES)
     assert said.sentence == (
-        "Perhaps sync-bound: a read costs up to 30 % of each step. Without the read, a step may take as long, or be up "
-        "to 30.0 ms shorter. The device is busy for 70 %."
+        "Perhaps sync-bound: a read costs up to 30 % of each step. Without the read, a step may take as long, or be "
+        "that much shorter. The device is busy for 70 %."
     )
     assert (said.bound, said.share) == (SYNC.bound, SYNC.share)
 
@@ -49,6 +49,22 @@ def test_a_price_larger_than_the_time_in_the_verdict_says_why():
     less = replace(SYNC, share=0.29)
     said = weakened(less, [finding(low=0.0)], TIMES).sentence
     assert "be up to 30.0 ms shorter: host and device would then work at the same time. The device is" in said
+
+
+@pytest.mark.parametrize(
+    ("share", "high", "method", "said"),
+    [
+        (0.3, 27.9, "counterfactual", "or be up to 27.9 ms shorter by a replay of the steps. The device"),
+        (0.3, 27.9, "bound", "or be up to 27.9 ms shorter. The device"),
+        # As people read them they are equal.
+        (0.29996, 30.0, "counterfactual", "or be that much shorter. The device"),
+    ],
+)
+def test_a_price_is_no_second_bound_of_the_same_without_a_word_on_what_differs(share, high, method, said):
+    """ "Costs up to 51 % (1.73 ms of 3.38 ms) ... or be up to 1.60 ms shorter" was said of one read."""
+    found = finding(low=0.0)
+    found = replace(found, savings=replace(found.savings, high=high, method=method))
+    assert said in weakened(replace(SYNC, share=share), [found], TIMES).sentence
 
 
 @pytest.mark.parametrize(

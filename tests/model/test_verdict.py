@@ -322,6 +322,24 @@ def test_waits_for_donated_buffers_are_no_tracing(analyze):
     assert "runtime" in tracing.title
 
 
+def test_a_step_whose_read_waits_for_nothing_is_not_bound_by_it(analyze):
+    """The runtime waits in the cut of each step, and the value is ready then; of the last step the read waits."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(6):
+        begin, waits = 20_000 * number, number == 5
+        python.event("train", begin, 20_000, _r=1, step_num=number)
+        python.event("SyncTensorsGraph", begin, 10_000 if waits else 19_600)
+        if not waits:
+            python.event("Wait for donation holds", begin + 10_000, 9_500)
+        read = begin + (10_000 if waits else 19_700)
+        python.event("tpuprof.host_read", read, 9_900 if waits else 200, call="item", source="train.py:9")
+        python.event("PjRtComputationClient::TransferFromDevice", read + 50, 9_800 if waits else 100)
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin + 10_000, 9_600)
+    rows = analyze(trace).steps.per_step
+    assert [row.bound == "sync" for row in rows] == [False] * 5 + [True]
+
+
 @pytest.mark.parametrize(
     ("blocked", "word"), [(None, "sync"), (30.0, "sync"), (11.0, "sync"), (9.0, "tracing")]
 )

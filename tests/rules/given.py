@@ -94,6 +94,7 @@ def given(**values):
         values["steps"] = in_columns(values["steps"])
     values.setdefault("sees_device", True)
     values.setdefault("idles_in_reads", False)
+    values.setdefault("turns_at_most", 1.0)
     return GivenSignals(**values)
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from tests.builders import TraceBuilder, op
 from tests.rules.given import given, step, steps
-from tests.rules.situations import flags
+from tests.rules.situations import flags, reads
 from tpuprof.analysis.analyze import analyze_run, report_of, what_if_of
 from tpuprof.cli.main import app
 from tpuprof.decode.find import find
@@ -90,6 +90,14 @@ def test_a_title_states_the_share_at_stake_unless_the_price_is_far_below(ms, tit
     outcome = failed(0.3, [Evidence("it")], price=price, title="A read", at_stake=", up to 30 %")
     (found,) = run_rules(given(steps=steps()), [made("read", looked(outcome))])
     assert found.title == title
+
+
+@pytest.mark.parametrize(("at_most", "share"), [(0.51, "51 %"), (0.6, "55 %")])
+def test_the_title_of_a_read_has_no_larger_bound_than_the_verdict(at_most, share):
+    """The verdict said "costs up to 51 %", and the finding "up to 55 %" of the same read."""
+    signals = given(**reads(1.0, 0.6, 55.0), turns_at_most=at_most)
+    outcome = outcome_of(find_rule("device-to-host-sync"), signals)
+    assert outcome.at_stake == f", up to {share} of each step"
 
 
 @pytest.mark.parametrize(("specific", "first"), [(17, "specific"), (15, "broad")])

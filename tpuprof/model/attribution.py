@@ -54,7 +54,7 @@ class Breakdown:
     long the device worked at least and `feeding` how long programs were handed to it beside the training thread, where
     reads tell and no device plane does. `for_reads` is idle time in which the host traces and hands over graphs that
     reads of values run by themselves. `ready` is the time of reads that wait for nothing: the device, which is this
-    machine's CPU, idles from their begin to their end.
+    machine's CPU, idles from their begin to their end. `blocked` is what the program's reads block.
     """
 
     parts: dict[str, Int64]
@@ -67,6 +67,7 @@ class Breakdown:
     feeding: Int64
     for_reads: Int64
     ready: Int64
+    blocked: Int64
 
 
 def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -> Breakdown:
@@ -91,6 +92,7 @@ def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -
         feeding=_zeros(steps),
         for_reads=covered(_for_reads(host, busy), steps.start, steps.end),
         ready=covered(_ready(host, devices, busy), steps.start, steps.end),
+        blocked=_zeros(steps),
     )
 
 

@@ -42,7 +42,14 @@ from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.python_calls import tracer_note
-from tpuprof.model.host.reads import HostRead, array_reads, host_reads, implicit_reads, unexplained_reads
+from tpuprof.model.host.reads import (
+    HostRead,
+    array_reads,
+    blocked_by_step,
+    host_reads,
+    implicit_reads,
+    unexplained_reads,
+)
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
@@ -211,7 +218,7 @@ def _analyzed(
     }
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
     # All that does not need it first: steps are attributed on another core meanwhile.
-    breakdown = attributed()
+    breakdown = replace(attributed(), blocked=blocked_by_step(fields["host_reads"], steps))
     if not devices:
         unfinished, feeding = unfinished_work(host, driver, words, steps, activity.compiling)
         breakdown = replace(breakdown, unfinished=unfinished, feeding=feeding)

@@ -124,6 +124,7 @@ COLUMNS = (
     "feeding",
     "for_reads",
     "ready",
+    "blocked",
 )
 
 
@@ -152,7 +153,7 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
         parts=dict(host.breakdown.parts),
         columns={name: getattr(host.breakdown, name) for name in COLUMNS},
         again=again_by_step(host.read_graphs, len(host.steps)),
-        reads=tuple(host.host_reads),
+        reads=tuple(replace(each, by_step=()) for each in host.host_reads),
         queue=host.queue,
         barriers=_thinned(barriers),
         barriers_seen=len(barriers),

@@ -158,6 +158,13 @@ class StepSignals(SignalsBase):
         """Whether the verdict is on reads in which the device idles, and not on turns that they force."""
         return self.bound == "sync" and TAKE_TURNS not in self._report.verdict.sentence
 
+    @signal("share")
+    def turns_at_most(self) -> float:
+        """What reads cost at most by the verdict, where it is on the turns that they force alone; 1 elsewhere."""
+        verdict = self._report.verdict
+        alone = verdict.bound == "sync" and f"{TAKE_TURNS}, which costs" in verdict.sentence
+        return verdict.share if alone else 1.0
+
     @signal("compiles", needs=(STEPS, COMPILES))
     def step_compiles(self) -> list[CompileRow]:
         """Compiles inside captured steps."""

@@ -23,10 +23,12 @@ PRICED_BY = {"sync": ("device-to-host-sync",), "fallback": ("aten-fallback", "bo
 # Least share of a step that the price of a sure cause begins at (share): less is what any two captures differ by.
 BEGINS_FROM_SHARE = 0.01
 _BOUND = "-bound: "
-MAY_BE_NOTHING = (
-    " Without {what}, a step may take as long, or be up to {high} shorter{more}."
-    " The device is busy for {busy}."
-)
+MAY_BE_NOTHING = " Without {what}, a step may take as long, or be {shorter}. The device is busy for {busy}."
+# How much shorter: as much as the verdict says of the cause, or so much. A replay gives a number of its own, less than
+# what is lost in turns: not all of that has to come back.
+THAT_MUCH = "that much shorter"
+UP_TO = "up to {high} shorter"
+BY_REPLAY = " by a replay of the steps"
 FAR_LESS = " A replay without {what} makes a step only {range} shorter."
 MORE = " Without {what}, a step may be {range} shorter, which is more than {cost}{why}."
 # What a step is without, by the verdict's word.
@@ -78,13 +80,24 @@ def _more(verdict: Verdict, sure: list[Savings], times: StepTimes) -> str:
 
 
 def _doubt(verdict: Verdict, about: list[Finding], times: StepTimes) -> str:
-    prices = [each.savings.high for each in about if each.savings is not None]
+    prices = [each.savings for each in about if each.savings is not None]
     if prices:
-        high, busy = max(prices), format_share(times.busy / times.wall)
-        more = AT_ONCE if high > verdict.share * times.wall else ""
-        return MAY_BE_NOTHING.format(what=_WITHOUT[verdict.bound], high=format_ms(high), more=more, busy=busy)
+        busy = format_share(times.busy / times.wall)
+        shorter = _how_much(max(prices, key=lambda each: each.high), verdict.share * times.wall)
+        return MAY_BE_NOTHING.format(what=_WITHOUT[verdict.bound], shorter=shorter, busy=busy)
     reason = next((each.reason for each in about if each.reason), NO_PRICE)
     return UNPRICED.format(reason=reason.removeprefix("it cannot be priced: "))
+
+
+def _how_much(price: Savings, cost: float) -> str:
+    """How much shorter a step may be by the price, beside what the verdict says of the cause (ms)."""
+    high = format_ms(price.high)
+    if high == format_ms(cost):
+        return THAT_MUCH
+    said = UP_TO.format(high=high)
+    if price.high > cost:
+        return said + AT_ONCE
+    return said + (BY_REPLAY if price.method == COUNTERFACTUAL else "")
 
 
 def _perhaps(sentence: str) -> str:

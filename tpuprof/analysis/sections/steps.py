@@ -152,6 +152,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             waited=ps_to_ms(int(split.waited[at])),
             seen=bool(host.devices),
             behind=host.queue if host.queue.grows else None,
+            blocked=ps_to_ms(int(split.blocked[at])) if host.host_reads else None,
             again=ps_to_ms(int(again[at])),
             again_for_ops=ps_to_ms(int(for_ops[at])),
             unfinished=ps_to_ms(int(split.unfinished[at])),

@@ -56,13 +56,15 @@ class HostRead:
     """Reads of one kind from one line: `call` is the method, `source` `file:line` (empty where unknown).
 
     `blocked_ps` is the time the training thread spent in them inside steps, waiting for the device included. Waits for
-    compiles are not: without the read the next graph cut would wait for them.
+    compiles are not: without the read the next graph cut would wait for them. `by_step` has it by the step in which the
+    read begins; summaries of hosts have the sums of all reads instead.
     """
 
     call: str
     source: str
     occurrences: int
     blocked_ps: int
+    by_step: tuple[int, ...] = ()
 
 
 def host_reads(
@@ -94,6 +96,12 @@ def host_reads(
     return sorted(found, key=lambda each: -each.blocked_ps)
 
 
+def blocked_by_step(reads: Sequence[HostRead], steps: Steps) -> Int64:
+    """What all reads block of each step (ps)."""
+    by_read = (np.array(each.by_step, np.int64) for each in reads)
+    return sum(by_read, np.zeros(len(steps), np.int64))
+
+
 def implicit_reads(
     driver: Track | None, vocabulary: Vocabulary, steps: Steps, samples: HostSamples | None
 ) -> list[HostRead]:
@@ -106,7 +114,9 @@ def implicit_reads(
     groups: dict[str, list[int]] = {}
     for row in rows.tolist():
         groups.setdefault(_seen_at(samples, int(driver.start[row])), []).append(row)
-    return [_read(driver, (IMPLICIT, source), np.array(each, np.int64)) for source, each in groups.items()]
+    return [
+        _read(driver, (IMPLICIT, source), np.array(each, np.int64), steps) for source, each in groups.items()
+    ]
 
 
 def array_reads(
@@ -129,7 +139,10 @@ def array_reads(
             count = int((held > 0).sum())
             # With fewer calls than steps the trace does not show what hands them over, as of what was compiled ahead.
             count = min(count, waits_between(spans, calls)) if len(calls) >= len(steps) else count
-            found.append(HostRead("__array__", source, count, min(blocked, int(held.sum()))))
+            blocked = min(blocked, int(held.sum()))
+            # Of these waits the trace shows how long they are in all.
+            by_step = tuple((held * (blocked / held.sum())).astype(np.int64).tolist())
+            found.append(HostRead("__array__", source, count, blocked, by_step))
     return found
 
 
@@ -159,7 +172,7 @@ def _reads_of(driver: Track, vocabulary: Vocabulary, steps: Steps, held: Spans =
     for row in rows.tolist():
         label = calls[row] or call_of(names[int(driver.name_row[row])])
         groups.setdefault((label, sources[row]), []).append(row)
-    return [_read(driver, key, np.array(members, np.int64), held) for key, members in groups.items()]
+    return [_read(driver, key, np.array(members, np.int64), steps, held) for key, members in groups.items()]
 
 
 def call_of(name: str) -> str:
@@ -185,16 +198,20 @@ def _waits(driver: Track, steps: Steps) -> list[HostRead]:
     waits, _ = waits_by_reason(driver)
     cut = driver.named(GRAPH_CUT)
     sources = driver.plane.stat_text(driver.stats("source"), "source", len(driver))
-    sums: dict[str, tuple[int, int]] = {}
+    found: dict[str, list[tuple[int, int]]] = {}
     for start, end in zip(waits.start.tolist(), waits.end.tolist(), strict=True):
         step = int(np.searchsorted(steps.start, start, "right")) - 1
         if step < 0 or start >= steps.end[step]:
             continue
         around = int(np.searchsorted(driver.start[cut], start, "right")) - 1
         source = sources[int(cut[around])] if around >= 0 and driver.end[cut[around]] >= end else ""
-        count, blocked = sums.get(source, (0, 0))
-        sums[source] = (count + 1, blocked + end - start)
-    return [HostRead(BLOCKING_SYNC, source, *found) for source, found in sums.items()]
+        found.setdefault(source, []).append((start, end - start))
+    reads = []
+    for source, waited in found.items():
+        begins, lengths = np.array(waited, np.int64).T
+        by_step = _by_step(begins, lengths, steps)
+        reads.append(HostRead(BLOCKING_SYNC, source, len(waited), int(lengths.sum()), by_step))
+    return reads
 
 
 def unexplained_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> int:
@@ -219,6 +236,14 @@ def _spans_of(driver: Track, name_rows: list[int]) -> tuple[Int64, Int64]:
     return driver.start[chosen], driver.end[chosen]
 
 
-def _read(driver: Track, key: tuple[str, str], rows: Int64, held: Spans = EMPTY) -> HostRead:
-    blocked = subtract(union(driver.start[rows], driver.end[rows]), held).total
-    return HostRead(key[0], key[1], len(rows), blocked)
+def _read(driver: Track, key: tuple[str, str], rows: Int64, steps: Steps, held: Spans = EMPTY) -> HostRead:
+    start, end = driver.start[rows], driver.end[rows]
+    blocked = subtract(union(start, end), held)
+    return HostRead(*key, len(rows), blocked.total, _by_step(start, covered(blocked, start, end), steps))
+
+
+def _by_step(start: Int64, lengths: Int64, steps: Steps) -> tuple[int, ...]:
+    """Times by the step that each of them begins in (ps)."""
+    sums = np.zeros(len(steps), np.int64)
+    np.add.at(sums, np.searchsorted(steps.start, start, "right") - 1, lengths)
+    return tuple(sums.tolist())

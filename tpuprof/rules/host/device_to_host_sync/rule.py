@@ -192,6 +192,7 @@ _ARRAYS = frozenset({"cpu", "to", "numpy", "tolist", "device_get", "__array__"})
         "device_at_most_ms",
         "bound",
         "idles_in_reads",
+        "turns_at_most",
         "falls_back",
         "host_reads",
         "python_reads",
@@ -280,10 +281,10 @@ def _turns(signals: Signals, cases: frozenset[str]) -> Outcome:
         return passed(evidence, reason=HAS_WORK if taken < enough else ARE_READY)
     first = signals.python_reads[0] if signals.python_reads else None
     others = _other_lines(signals)
-    title, at_stake = (
-        _turns_title(signals, others),
-        f", up to {of_each_step(signals, share * signals.step_ms)}",
-    )
+    title = _turns_title(signals, others)
+    # The verdict knows the host's work as well, which is left without the read: of one thing there is one bound.
+    at_most = min(share, signals.turns_at_most)
+    at_stake = f", up to {of_each_step(signals, at_most * signals.step_ms)}"
     if runtime:
         return failed(
             share,
