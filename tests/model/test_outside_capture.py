@@ -226,6 +226,21 @@ def test_checkpoints_and_compiles_of_captured_steps_are_no_work_of_the_recording
     assert not stretched(wall, made, after(10))
 
 
+@pytest.mark.parametrize(
+    ("compiling", "said"),
+    [
+        (0.0, "5.00 ms on average without compiles. "),
+        (1.0, "5.00 ms on average without compiles (15.0 ms with them). "),
+    ],
+)
+def test_what_later_steps_take_with_their_compiles_is_said_beside_what_they_take_without(compiling, said):
+    """A price of such steps is of steps with their compiles."""
+    (found,) = stretched(CAPTURED, NOTHING, after(5, 100, compiling))
+    assert said in found
+    (slower,) = outside_capture(CAPTURED, after(25, 100, compiling))
+    assert ("(35.0 ms with them)" in slower) is bool(compiling)
+
+
 @pytest.mark.parametrize("few", [None, after(5, MIN_STEPS_AFTER - 1)])
 def test_few_steps_after_the_capture_do_not_tell_what_recording_costs(few):
     assert not stretched(CAPTURED, NOTHING, few)

@@ -18,8 +18,8 @@ from tpuprof.rules.runner import _finding
 CAPTURED_MS = 500.0
 
 
-def pricing(after_ms, steps=MIN_STEPS_AFTER):
-    after = AfterCapture(steps, 0, 0, 0.0, steps * after_ms / 1e3, ended=True)
+def pricing(after_ms, steps=MIN_STEPS_AFTER, compiles_ms=0.0):
+    after = AfterCapture(steps, 0, 0, steps * compiles_ms / 1e3, steps * after_ms / 1e3, ended=True)
     start = np.arange(8) * int(CAPTURED_MS * 1e9)
     captured = Steps(StepSource.MARKERS, HIGH, np.arange(8), start, start + int(CAPTURED_MS * 1e9))
     host = SimpleNamespace(steps=captured, after_steps=after)
@@ -52,6 +52,15 @@ def test_a_price_of_steps_that_recording_stretches(saved, after_ms, steps, said)
 def test_a_price_that_begins_at_nothing_says_nothing_of_where_it_begins():
     found = pricing(250.0).of_captured_steps(Savings(0.0, 200.0, "bound"))
     assert found.note == "without tpuprof a step takes 250 ms"
+
+
+@pytest.mark.parametrize(
+    ("compiles_ms", "said"), [(0.4, ""), (0.6, " with its compiles"), (10.0, " with its compiles")]
+)
+def test_a_price_says_that_it_is_of_steps_with_their_compiles_where_these_show(compiles_ms, said):
+    """ "Without tpuprof a step takes 269 ms" stood beside a note that says 259 ms of the same steps."""
+    found = pricing(250.0, compiles_ms=compiles_ms).of_captured_steps(Savings(0.0, 200.0, "bound"))
+    assert found.note == f"without tpuprof a step takes 250 ms{said}"
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,14 @@ class Outside:
     """Steps after a capture, without their compiles, beside the captured ones: how many, and the mean of each (ps).
 
     `between` is what lay between the captured steps and is none, such as evaluations: its mean per step (ps).
+    `compiling` is the mean of the compiles that are left out of the later ones (ps).
     """
 
     steps: int
     later: float
     captured: float
     between: float = 0.0
+    compiling: float = 0.0
 
     @property
     def slower(self) -> float:
@@ -68,8 +70,13 @@ class Outside:
 
     @property
     def took(self) -> str:
-        """How many they are and what they took, in words."""
-        return f"{self.steps} steps after the capture took {format_ms(ps_to_ms(self.later))} on average"
+        """How many they are and what they took, in words: without compiles, and with them where these show.
+
+        Prices are of steps with their compiles.
+        """
+        without, whole = (format_ms(ps_to_ms(each)) for each in (self.later, self.later + self.compiling))
+        with_them = f" ({whole} with them)" if whole != without else ""
+        return f"{self.steps} steps after the capture took {without} on average without compiles{with_them}"
 
 
 def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) -> Outside | None:
@@ -83,8 +90,8 @@ def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) 
     if after.seconds >= COMPILES_TO_SHARE * after.took:
         return None
     # Compiles have findings of their own.
-    later = (after.took - after.seconds) / after.steps * PS_PER_S
-    return Outside(after.steps, later, float(wall_ps.mean()), between_ps / len(wall_ps))
+    later, compiling = (each / after.steps * PS_PER_S for each in (after.took - after.seconds, after.seconds))
+    return Outside(after.steps, later, float(wall_ps.mean()), between_ps / len(wall_ps), compiling)
 
 
 def _counted(after: AfterCapture) -> bool:
@@ -123,7 +130,7 @@ def outside_capture(wall_ps: Int64, after: AfterCapture | None, between_ps: int 
     if found is None or found.slower < SLOWER_FROM:
         return []
     return [
-        f"the {found.took}, without compiles; the captured ones took {format_ms(ps_to_ms(found.captured))}. What the "
+        f"the {found.took}; the captured ones took {format_ms(ps_to_ms(found.captured))}. What the "
         f"others spent {NOT_CAPTURED}: batches may have been ready before it, a loader may have started its workers "
         "again for an epoch, evaluations or checkpoints may have come later, or the device was behind. Capture more "
         "steps (`--steps`), or later (`--warmup`)"
@@ -144,7 +151,7 @@ def stretched(wall_ps: Int64, compile_ps: Int64, after: AfterCapture | None) -> 
         return []
     return [
         f"the median captured step took {format_ms(ps_to_ms(middle))}, {middle / found.later:.1f} times what steps "
-        f"take without tpuprof: the {found.took}, without compiles. Recording slows the host down, or other work of "
+        f"take without tpuprof: the {found.took}. Recording slows the host down, or other work of "
         "the machine did; times and savings here are of captured steps"
     ]
 

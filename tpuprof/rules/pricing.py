@@ -19,7 +19,7 @@ from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import FIT_WITHIN, Simulator, fit
 from tpuprof.simulate.timeline import busiest, read_timeline
-from tpuprof.units import format_ms, format_share, ps_to_ms
+from tpuprof.units import MS_PER_S, format_ms, format_share, ps_to_ms
 
 COUNTERFACTUAL = "counterfactual"
 # How the texts begin that say why there is no price, and why one is a bound.
@@ -225,6 +225,16 @@ class Pricing:
         return self.calm if disturbed or price.frees_cpus else 1.0
 
     @cached_property
+    def _with_compiles(self) -> str:
+        """That steps after the capture are meant with their compiles, where those show: a note has them without."""
+        host = _slowest(self._signals.hosts)
+        after = host.after_steps if host is not None else None
+        if after is None or not after.seconds or self.unrecorded_ms is None:
+            return ""
+        bare = self.unrecorded_ms - after.seconds / after.steps * MS_PER_S
+        return " with its compiles" if format_ms(bare) != format_ms(self.unrecorded_ms) else ""
+
+    @cached_property
     def unrecorded_ms(self) -> float | None:
         """What a step takes after the capture (ms), where captured ones take far longer; None where they do not."""
         try:
@@ -247,7 +257,8 @@ class Pricing:
             return savings
         share, fits = min(takes / step_ms, 1.0), savings.high <= takes
         begins = ", and the price begins with what such a step saves" if savings.low else ""
-        note = f"{UNRECORDED}{format_ms(takes)}{begins if fits else ': the price is that of such a step'}"
+        note = f"{UNRECORDED}{format_ms(takes)}{self._with_compiles}"
+        note += begins if fits else ": the price is that of such a step"
         note = f"{savings.note}; {note}" if savings.note else note
         low, high = savings.low * share, savings.high * (1.0 if fits else share)
         return replace(
