@@ -205,12 +205,7 @@ def _analyzed(
     compiles = host_compiles(host, words, steps, devices, compiles, history, unnamed=not protos)
     compiles = with_reads(compiles, driver)
     fields = {
-        "notes": [
-            *seen.notes,
-            *counted_as_one(devices, virtual_devices),
-            *tracer_note(driver, words),
-            *_of_doubles(devices, steps, protos),
-        ],
+        "notes": [*seen.notes, *counted_as_one(devices, virtual_devices), *tracer_note(driver, words)],
         "blind": seen.blind or (bool(host.devices) and not devices),
         "devices_left_out": seen.left_out,
         "device_planes": len(host.devices) or len(host.gpus),
@@ -258,18 +253,12 @@ def _of_devices(
     }
     read_fusions(devices, protos)
     if protos:
+        from tpuprof.model.device.doubles import note_doubles
         from tpuprof.model.device.same_work import note_same_work
 
+        note_doubles(devices, protos)
         note_same_work(devices, protos)
     return found
-
-
-def _of_doubles(devices: list[DeviceActivity], steps: Steps, protos: dict[str, bytes]) -> list[str]:
-    if not protos or not devices:
-        return []
-    from tpuprof.model.device.double_precision import double_precision
-
-    return double_precision(devices, steps, protos)
 
 
 def _of_host(

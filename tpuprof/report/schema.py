@@ -189,7 +189,8 @@ class OpRow:
     only moves data about on the device, `upcast` whether it writes a bfloat16 array out again as float32
     (None where no HLO line tells), `looks_up` whether it gathers or scatters rows of a table (None where neither its
     line nor an embedded program tells), `repeated` on how many devices it computes the same (None where its
-    program is unknown or of one device).
+    program is unknown or of one device), `double` whether it computes in double precision (None where its program
+    is unknown), and `double_from` where those doubles begin.
     `self_ms_per_step` is per step and device, in steps alone: ops add up to the device's parts of the breakdown.
     Of a pod, `hosts` is how many hosts run it, and `host_names` the first of them; None and empty in other reports,
     where `cores` has all devices.
@@ -225,6 +226,8 @@ class OpRow:
     hosts: int | None = None
     host_names: list[str] = field(default_factory=list)
     repeated: int | None = None
+    double: bool | None = None
+    double_from: str = ""
 
     @property
     def module(self) -> str:

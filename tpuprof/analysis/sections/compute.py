@@ -227,6 +227,8 @@ def _stated(ops: OpTotals) -> dict[str, list[Any]]:
         "upcast": ops.by_fact(lambda facts: facts.upcast),
         "looks_up": ops.by_fact(lambda facts: facts.looks_up),
         "repeated": ops.by_fact(lambda facts: facts.repeated),
+        "double": ops.by_fact(lambda facts: facts.double),
+        "double_from": ops.by_fact(lambda facts: facts.double_from),
         "flops_per_byte": _or_none(np.where(ops.flops != 0, _over(ops.flops, ops.hbm_bytes), np.nan)),
         "hbm_bytes": [
             moved if stated else None

@@ -6,7 +6,6 @@ The profiler stores each program it saw in `/host:metadata`, one event metadata 
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import field
 from functools import lru_cache
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 # torch_xla numbers each entry into a scope: `attention.3` is the third time the scope `attention` was entered.
 _ENTRY_NUMBER = re.compile(r"\.\d+$")
-# XLA's number of the element type (xla_data.proto), and from how many elements on an array is no scalar, table of a
-# schedule or the like (elements): 8 KiB.
-F64, ARRAY_FROM = 12, 1024
 _WRAPPERS = re.compile(
     r"^(jit|pjit|jvp|transpose|vmap|remat|checkpoint|shard_map|custom_vjp)\(.*\)$|^(while|body|cond)$"
 )
@@ -58,15 +54,10 @@ def read_hlo_metadata(trace: Trace) -> HloMetadata:
     by_op: dict[tuple[str, str], tuple[str, str]] = {}
     work: dict[tuple[str, str], str] = {}
     for label, data in hlo_protos(trace):
-        places, does, _ = _instructions(label, data)
+        places, does = _instructions(label, data)
         by_op.update(places)
         work.update(does)
     return HloMetadata(by_op, work)
-
-
-def double_ops(label: str, data: bytes) -> frozenset[str]:
-    """Ops of a program whose result is an array in float64, scalars and small arrays left out."""
-    return _instructions(label, data)[2]
 
 
 # A part of a scope, with the slashes beyond the one that separates it.
@@ -121,7 +112,7 @@ def _label_of(path: str) -> str:
 @lru_cache(maxsize=PROGRAMS_KEPT)
 def _instructions(
     label: str, data: bytes
-) -> tuple[dict[tuple[str, str], tuple[str, str]], dict[tuple[str, str], str], frozenset[str]]:
+) -> tuple[dict[tuple[str, str], tuple[str, str]], dict[tuple[str, str], str]]:
     from google.protobuf.message import DecodeError
 
     from tpuprof.decode import hlo_pb2
@@ -130,8 +121,8 @@ def _instructions(
     try:
         proto.ParseFromString(data)
     except DecodeError:
-        return {}, {}, frozenset()
-    found, work, double = {}, {}, set()
+        return {}, {}
+    found, work = {}, {}
     callers = _callers(proto.hlo_module)
     for computation in proto.hlo_module.computations:
         for instruction in computation.instructions:
@@ -140,17 +131,12 @@ def _instructions(
                 stated = meta.source_file and meta.stack_frame_id not in callers
                 source = f"{_text(meta.source_file)}:{meta.source_line}" if stated else ""
                 found[label, _text(instruction.name)] = (_text(meta.op_name), source)
-            if (
-                instruction.shape.element_type == F64
-                and math.prod(instruction.shape.dimensions) >= ARRAY_FROM
-            ):
-                double.add(_text(instruction.name))
             code = _text(instruction.opcode)
             if code == CUSTOM_CALL:
                 work[label, _text(instruction.name)] = f"{code} {_text(instruction.custom_call_target)}"
             elif collective_kind(code):
                 work[label, _text(instruction.name)] = code
-    return found, work, frozenset(double)
+    return found, work
 
 
 def _callers(module: hlo_pb2.HloModuleProto) -> set[int]:

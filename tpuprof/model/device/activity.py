@@ -67,6 +67,9 @@ class OpNames:
     # Row to on how many devices the op computes the same, 0 where it does not; without ops whose program is
     # unknown or of one device.
     repeated: dict[int, int] = field(default_factory=dict)
+    # Row to where the doubles begin that the op computes with, None where it computes with none; without ops whose
+    # program is unknown.
+    doubles: dict[int, str | None] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.name)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tpuprof.bounds import CLOCK_SLACK, checked
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.device.op_facts import FLOATS, OpFacts
+from tpuprof.model.device.op_facts import FLOAT32, OpFacts
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import OpTotals, numbered
 from tpuprof.model.intervals import Bool, Int64
@@ -134,7 +134,7 @@ def summarise(ops: OpTotals, flops: int, peak_flops: float | None, wall_ps: int)
         mfu_note=note,
         flops=flops,
         by_category=sorted(categories.items(), key=lambda each: -each[1]),
-        float32_matmul_ps=took(lambda facts: facts.matmul_type in FLOATS) if typed or not matmul else None,
+        float32_matmul_ps=took(lambda facts: facts.matmul_type == FLOAT32) if typed or not matmul else None,
         matmul_ps=matmul,
         layout_copy_ps=took(lambda facts: facts.layout_copy),
         padded_ps=took(lambda facts: (padding(facts) or 0.0) >= PADDED_FROM) if laid_out else None,

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tpuprof.model.device.activity import OpNames
     from tpuprof.model.device.fusions import Fused
 
-FLOATS = ("f32", "f64")
+FLOAT32 = "f32"
+# Types that are converted on their way into a product with a narrower one.
+FLOATS = (FLOAT32, "f64")
 # Ops that read or write rows of a table by their numbers.
 LOOKUPS = ("gather", "scatter")
 _LAYOUT_CATEGORIES = ("copy", "data formatting", "transpose", "reshape")
@@ -37,7 +39,8 @@ class OpFacts(NamedTuple):
     whether it writes a bfloat16 array out again as float32, None where no HLO line tells; `looks_up` whether it gathers
     or scatters rows of a table, None without a line and for a fusion whose program is unknown. `unclear` is whether a
     wait for the host may be for a Python callback or for another slice. `repeated` is on how many devices the op
-    computes the same, None where its program is unknown or of one device.
+    computes the same, None where its program is unknown or of one device. `double` is whether it computes in double
+    precision, None where its program is unknown, and `double_from` where those doubles begin.
     """
 
     label: str
@@ -51,6 +54,8 @@ class OpFacts(NamedTuple):
     looks_up: bool | None
     unclear: bool = False
     repeated: int | None = None
+    double: bool | None = None
+    double_from: str = ""
 
 
 class _Array(NamedTuple):
@@ -69,14 +74,17 @@ def facts_of(ops: OpNames) -> tuple[list[OpFacts], Int64]:
     """
     inside: dict[Fused | None, int] = {None: 0}
     repeated: dict[int | None, int] = {None: 0}
-    fused, unclear, same = np.zeros((3, len(ops)), np.int64)
+    doubles: dict[str | None, int] = {}
+    fused, unclear, same, double = np.zeros((4, len(ops)), np.int64)
     for row, each in ops.fused.items():
         fused[row] = inside.setdefault(each, len(inside))
     for row, devices in ops.repeated.items():
         same[row] = repeated.setdefault(devices, len(repeated))
+    for row, begin in ops.doubles.items():
+        double[row] = doubles.setdefault(begin, len(doubles)) + 1
     unclear[list(ops.unclear)] = 1
     key = ((ops.lines.of * len(OpKind) + ops.kind) * len(inside) + fused) * 2 + unclear
-    key = key * len(repeated) + same
+    key = (key * len(repeated) + same) * (len(doubles) + 1) + double
     _, first, of = np.unique(key, return_index=True, return_inverse=True)
     kinds = {int(kind): kind for kind in OpKind}
     found: dict[OpFacts, int] = {}
@@ -84,7 +92,12 @@ def facts_of(ops: OpNames) -> tuple[list[OpFacts], Int64]:
     for row in first.tolist():
         kind = kinds[int(ops.kind[row])]
         facts = op_facts(ops.name[row], ops.long_name[row], ops.category[row], kind, ops.fused.get(row))
-        facts = facts._replace(unclear=row in ops.unclear, repeated=ops.repeated.get(row))
+        facts = facts._replace(
+            unclear=row in ops.unclear,
+            repeated=ops.repeated.get(row),
+            double=ops.doubles[row] is not None if row in ops.doubles else None,
+            double_from=ops.doubles.get(row) or "",
+        )
         numbers.append(found.setdefault(facts, len(found)))
     return list(found), np.array(numbers, np.int64)[of]
 

@@ -1,0 +1,1 @@
+"""The rule `float64-ops`."""
