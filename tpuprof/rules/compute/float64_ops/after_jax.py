@@ -25,6 +25,5 @@ def train_step(weights, batch):
 
 for _ in range(STEPS):
     weights, loss = train_step(weights, rng.normal(size=(BATCH, WIDTH)))
-    loss.block_until_ready()
 
 print("result", float(loss))
