@@ -83,7 +83,6 @@ MORE_SAMPLES = Remedy(_SAMPLES, _MANY, "The longer capture samples more steps.")
 
 # The first that fits counts.
 REMEDIES: tuple[Remedy, ...] = (
-    Remedy(("no compiled programs",), _CAPTURE, "The capture embeds the programs that the steps run."),
     Remedy(("knows TPUs only",), "", NOTHING_ON_A_GPU),
     Remedy(
         ("no training thread with known events", "host events and fewer than two steps"),
