@@ -6,6 +6,7 @@ import pytest
 
 from tests.model.test_read_graphs import STEPS, program, trace_of
 from tpuprof.model.compile.recurrence import History
+from tpuprof.model.host.reads import IMPLICIT
 from tpuprof.model.host_run import read_host_run
 from tpuprof.model.step_times import StepTimes
 from tpuprof.model.telemetry import StepRecord
@@ -34,10 +35,17 @@ def test_what_only_the_op_needs_is_computed_once(tmp_path):
     assert found == [(STEPS, 0.0)]
 
 
-def test_reads_of_the_program_and_of_code_in_cpp_are_none(tmp_path):
+def test_reads_of_the_program_are_none(tmp_path):
     found, reads = rows(tmp_path, FELL_BACK)
     assert (found, len(reads)) == ([], 1)
-    assert rows(tmp_path, {"MarkStep": 1, "aten::_local_scalar_dense": 1}, fetches=True) == ([], [])
+
+
+def test_reads_of_code_in_cpp_are_reads(tmp_path):
+    """`torchvision.ops.nms` reads how many boxes are left: "Nothing: no rule failed" was said of a detector."""
+    found, (read,) = rows(tmp_path, {"MarkStep": 1, "aten::_local_scalar_dense": 1}, fetches=True)
+    assert found == []
+    assert (read.call, read.source, read.occurrences) == (IMPLICIT, "", STEPS)
+    assert read.again_ps / 1e6 == 500.0 * STEPS
 
 
 def load(**given):

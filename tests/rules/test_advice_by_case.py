@@ -18,6 +18,7 @@ from tpuprof.model.compile.cause import (
     WEIGHTS,
 )
 from tpuprof.model.compile.unseen import unseen_compiles
+from tpuprof.model.host.reads import IMPLICIT
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.schema import Cause
 from tpuprof.report.sections import HostStackRow, InputRow
@@ -252,7 +253,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "flow", "ask", "other", "ends", "unseen"},
         "recompiles-shape": {"grows", "kept", "batch", "weights"},
-        "device-to-host-sync": {"value", "several", "early", "wait", "branch", "arrays", "library"},
+        "device-to-host-sync": {"value", "several", "early", "wait", "branch", "arrays", "library", "sized"},
         "straggler-host": {"alone", "turns"},
         "barrier-skew": {"alone", "turns"},
         "eager-dispatch": {"ops", "beside", "backward", "limit", "slices", "torchax", "buffer"},
@@ -317,6 +318,7 @@ def test_who_makes_the_batches_decides_the_advice(diagnosis, case):
         ("__bool__", "jax", {"branch"}),
         ("block_until_ready", "jax", {"wait"}),
         ("wait_device_ops", "torch_xla", {"wait"}),
+        (IMPLICIT, "torch_xla", {"sized"}),
         ("synchronize", "torch_tpu", {"wait"}),
     ],
 )
@@ -328,6 +330,7 @@ def test_what_a_value_is_read_for_decides_the_advice(call, framework, cases):
     assert ("let the device decide" in text) == (cases == {"branch"})
     assert ("computes with" in text) == ("arrays" in cases)
     assert ("Keep values on the device" in text) == ("value" in cases)
+    assert ("whose size the device finds" in text) == (cases == {"sized"})
     assert ("reads nothing" in text or "read nothing" in text) == ("wait" in cases)
 
 

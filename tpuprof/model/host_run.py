@@ -43,11 +43,13 @@ from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.python_calls import tracer_note
 from tpuprof.model.host.reads import (
+    IMPLICIT,
     HostRead,
     array_reads,
     blocked_by_step,
     host_reads,
     implicit_reads,
+    seen_at,
     unexplained_reads,
 )
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
@@ -279,7 +281,8 @@ def _of_host(
     of_jax = driver if words.framework == "jax" else None
     unmarked = array_reads(activity.samples, blocked, steps, of_jax, words)
     return {
-        "read_graphs": read_graphs(cutting_reads, reading, words, steps, devices, protos, activity.compiling),
+        "read_graphs": read_graphs(cutting_reads, reading, words, steps, devices, protos, activity.compiling)
+        + _graphs_of(implicit, reading[:1], words, steps, devices, protos, activity),
         "fallback_graphs": read_graphs(fetching_inputs, reading, words, steps, devices, protos)
         if fell_back
         else [],
@@ -308,6 +311,30 @@ def _of_host(
         "after": history.after,
         "slice_messages": slice_messages(host, steps),
     }
+
+
+def _graphs_of(
+    implicit: list[HostRead],
+    reading: list[Track],
+    words: Vocabulary,
+    steps: Steps,
+    devices: list[DeviceActivity],
+    protos: dict[str, bytes],
+    activity: HostActivity,
+) -> list[ReadGraphs]:
+    """Programs that reads ran which no call of the program asks for, as of how many elements a result has."""
+    if not implicit:
+        return []
+    return read_graphs(
+        fetching_inputs,
+        reading,
+        words,
+        steps,
+        devices,
+        protos,
+        activity.compiling,
+        lambda thread, row: (IMPLICIT, seen_at(activity.samples, int(thread.start[row]))),
+    )
 
 
 def _waiting(activity: HostActivity, devices: list[DeviceActivity]) -> Spans:

@@ -57,6 +57,9 @@ def said_of_mean(wall: Sequence[float], idle: Sequence[float]) -> str:
     few = few_of(more)
     if not few or sum(more) < NAMED_FROM_SHARE * sum(wall):
         return ""
-    most = max(ms for ms, long in zip(wall, more, strict=True) if long)
-    longest = f"{'takes' if few == 1 else 'take up to'} {format_ms(most)}"
+    first = sorted(zip(more, wall, strict=True), reverse=True)[:few]
+    mean, most = sum(ms for _, ms in first) / few, max(ms for _, ms in first)
+    longest = f"{'takes' if few == 1 else 'take'} {format_ms(mean)}"
+    if format_ms(most) != format_ms(mean):
+        longest += f" on average, {format_ms(most)} at most"
     return f" {few} of {counted(len(wall), 'step')} {longest}, and the median step takes {format_ms(middle)}."

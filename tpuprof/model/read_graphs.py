@@ -6,7 +6,8 @@ whose work nothing else does: it has the same shapes, but its ops were traced fr
 an op is the same where its whole Python stack is; programs without stacks (captured without IR debugging) tell nothing.
 
 An op that XLA does not know, and that runs on the host, fetches its inputs in the same way: what they need is a program
-of its own, and whatever else is kept for the backward pass is computed again.
+of its own, and whatever else is kept for the backward pass is computed again. So does an op whose result has as many
+elements as the device finds: `torchvision.ops.nms` reads their number.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ _NO_WORK = (
 _Op = tuple[object, ...]
 # The events of a thread that wait for a program that they ran (rows).
 Waits = Callable[[Track, Vocabulary, Steps], Int64]
+# The call and the line of an event of a thread.
+Named = Callable[[Track, int], tuple[str, str]]
 
 
 @record(frozen=True)
@@ -80,16 +83,20 @@ def read_graphs(
     devices: list[DeviceActivity],
     protos: dict[str, bytes],
     compiling: Spans = EMPTY,
+    named: Named | None = None,
 ) -> list[ReadGraphs]:
     """Programs that `waits` ran in steps, by line, those that take longest first; empty where they take little.
 
     `threads` are the training thread and those of autograd. `waits` is `cutting_reads`, or `fetching_inputs` where ops
-    are known to have run on the host: these are one row. Little is asked of what steps take beside `compiling`.
+    are known to have run on the host: these are one row. `named` gives the call and line of reads that have none in
+    the trace. Little is asked of what steps take beside `compiling`.
     """
     if not threads or not len(steps) or not devices:
         return []
     device = max(devices, key=lambda each: each.busy.total)
-    runs = [run for each in threads for run in _runs(each, waits(each, vocabulary, steps), steps, device)]
+    runs = [
+        run for each in threads for run in _runs(each, waits(each, vocabulary, steps), steps, device, named)
+    ]
     rest = int(steps.wall_ps.sum()) - int(covered(compiling, steps.start, steps.end).sum())
     if sum(ps for *_, ps in runs) < ASKED_FROM_SHARE * rest:
         return []
@@ -146,7 +153,7 @@ def fetching_inputs(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int6
 
 
 def _runs(
-    thread: Track, rows: Int64, steps: Steps, device: DeviceActivity
+    thread: Track, rows: Int64, steps: Steps, device: DeviceActivity, named: Named | None
 ) -> list[tuple[str, str, int, str, int]]:
     """(call, line, row of the step, program, its time on the device in ps) of each program that a read ran.
 
@@ -168,7 +175,8 @@ def _runs(
         # On a CPU its ops run side by side.
         ps = union(start[of_it], end[of_it]).total
         step = int(np.searchsorted(steps.start, thread.start[row], "right")) - 1
-        found.append((calls[row], sources[row], step, programs[-1], ps))
+        call, source = named(thread, row) if named else (calls[row], sources[row])
+        found.append((call, source, step, programs[-1], ps))
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tpuprof.parts import HOST_PREFIX, Replay, part_of, title_of
 from tpuprof.render.pod_facts import line_facts, pod_lines
-from tpuprof.report.host_lines import LINE_FROM_SAMPLES, Where, at_line, calls_programs, lines_told
+from tpuprof.report.host_lines import LINE_FROM_SAMPLES, PYTHON, Where, at_line, calls_programs, lines_told
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, HostStackRow, InputRow, OutlierRow, SliceMessageRow
@@ -21,7 +21,7 @@ LINE_FROM_STEP_SHARE = 0.01
 # Share of a step from which the host's own work is why it is long, and not a wait for the device. A judgement.
 _OWN_FROM_SHARE = 0.5
 # Of code that gives the device no work, at a line that calls programs as well: `train_step(...)` is both.
-_PYTHON, BESIDE_CALLS = HOST_PREFIX + "python", "Python at a line that also calls programs"
+BESIDE_CALLS = "Python at a line that also calls programs"
 # From this many times its time per step on, a loop's iterations are longer than rounding explains (ratio).
 _ROUNDING = 1.005
 
@@ -97,7 +97,7 @@ def _line(where: Where) -> str:
 
 
 def _title(part: str, where: Where, stacks: list[HostStackRow]) -> str:
-    return BESIDE_CALLS if part == _PYTHON and calls_programs(stacks, where) else title_of(part)
+    return BESIDE_CALLS if part == PYTHON and calls_programs(stacks, where) else title_of(part)
 
 
 def _seen_by_chance(report: Report) -> set[tuple[str, str]]:

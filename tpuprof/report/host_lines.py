@@ -23,7 +23,7 @@ _VERBS = {
 }
 # The same of code at a line that hands programs over as well: `model(x).cpu()` is both.
 _BESIDE_CALLS = "runs code beside calls that give the device work"
-_PYTHON = f"{HOST_PREFIX}python"
+PYTHON = f"{HOST_PREFIX}python"
 # Samples from which what they show of a line counts, where they were counted (samples): a thread that lost its CPU for
 # 16 ms was seen once, at a line that takes none. A judgement.
 LINE_FROM_SAMPLES = 3
@@ -333,7 +333,7 @@ def verb_of(part: str) -> str:
 
 def verb_at(part: str, where: Where | None, stacks: list[HostStackRow]) -> str:
     """The same of a place, of whose code samples tell whether it also gives the device work."""
-    return _BESIDE_CALLS if part == _PYTHON and where and calls_programs(stacks, where) else verb_of(part)
+    return _BESIDE_CALLS if part == PYTHON and where and calls_programs(stacks, where) else verb_of(part)
 
 
 def calls_programs(stacks: list[HostStackRow], where: Where) -> bool:

@@ -113,7 +113,7 @@ def implicit_reads(
     rows = rows[(step >= 0) & (driver.start[rows] < steps.end[np.maximum(step, 0)])]
     groups: dict[str, list[int]] = {}
     for row in rows.tolist():
-        groups.setdefault(_seen_at(samples, int(driver.start[row])), []).append(row)
+        groups.setdefault(seen_at(samples, int(driver.start[row])), []).append(row)
     return [
         _read(driver, (IMPLICIT, source), np.array(each, np.int64), steps) for source, each in groups.items()
     ]
@@ -146,7 +146,7 @@ def array_reads(
     return found
 
 
-def _seen_at(samples: HostSamples | None, at: int) -> str:
+def seen_at(samples: HostSamples | None, at: int) -> str:
     """The line of the program in which samples show the thread at that moment; empty where none does."""
     row = int(np.searchsorted(samples.start, at, "right")) - 1 if samples is not None else -1
     if samples is None or row < 0 or at >= int(samples.end[row]) or int(samples.stack[row]) < 0:

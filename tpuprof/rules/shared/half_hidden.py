@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tpuprof.records import record
-from tpuprof.report.host_lines import Where, is_at, where_of
+from tpuprof.report.host_lines import PYTHON, Where, calls_programs, is_at, where_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, PRICED_FROM_SHARE, SAMPLED_FROM_MS
 from tpuprof.signals import Signals
@@ -50,6 +50,9 @@ def half_hidden(signals: Signals, sampled: Mapping[str, float], hidden: float) -
     part = max(times, key=lambda each: times[each])
     where = where_of(stacks, part)
     if where is None or not where.source:
+        return None
+    if part == PYTHON and calls_programs(signals.host_stacks, where):
+        # A call of a jitted function also runs Python of the framework: no other thread can do that.
         return None
     here = [row for row in signals.host_stacks if row.part == part and is_at(row, where)]
     return HalfHidden(

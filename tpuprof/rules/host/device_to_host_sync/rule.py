@@ -25,6 +25,10 @@ Each reading line with the time it blocks, and how many steps hold a read.
 [early] Where the step itself does not need the value, read it after `torch_xla.sync()`: the step's graph has then run,
 and the read computes nothing again.
 
+[sized] A result whose size the device finds, as of `torchvision.ops.nms`, `nonzero` or `x[mask]`, is read by torch_xla
+itself, as soon as its size is needed. Call `torch_xla.sync()` once before the first such op, so that what they need is
+computed once; copy several small inputs to the host at once; or keep the size fixed (`topk`, `torch.where`).
+
 [arrays] Where NumPy or Python computes with tensors that are copied to the host, write that in torch ops: they stay in
 the graph. An average of the weights can live on the device too. What must be on the host, copy after
 `torch_xla.sync()`, and rarely.
@@ -135,7 +139,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof import parts as part
-from tpuprof.model.host.reads import spoken_read
+from tpuprof.model.host.reads import IMPLICIT, spoken_read
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.report.schema import Evidence
@@ -227,13 +231,15 @@ def _cases(signals: Signals) -> frozenset[str]:
     library is given and reads is the program's.
     """
     enough = ADVISED_FROM_SHARE * blocked_by_reads(signals)
-    rows = [row for row in signals.host_reads if row.blocked_ms_per_step >= enough]
+    found = [row for row in signals.host_reads if row.blocked_ms_per_step >= enough]
+    rows = [row for row in found if row.call != IMPLICIT]
     own = [row for row in rows if row.call in _ARRAYS or not in_library(signals, row.source)]
     calls = {row.call for row in own}
     cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
     cases |= {"library"} if len(own) < len(rows) else set()
     cases |= {"wait"} if calls & WAITS_ALONE else set()
     cases |= {"several"} if _reads_several(signals) else set()
+    cases |= {"sized"} if len(rows) < len(found) else set()
     return frozenset(cases | ({"value"} if calls - _BRANCHES - WAITS_ALONE or not cases else set()))
 
 
@@ -242,7 +248,7 @@ def _reads_several(signals: Signals) -> bool:
     rows = [
         row
         for row in signals.host_reads
-        if row.call not in WAITS_ALONE | _BRANCHES and not in_library(signals, row.source)
+        if row.call not in WAITS_ALONE | _BRANCHES | {IMPLICIT} and not in_library(signals, row.source)
     ]
     return sum(row.occurrences for row in rows) >= SEVERAL_FROM * len(signals.steps)
 

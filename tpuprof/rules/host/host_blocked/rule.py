@@ -135,6 +135,7 @@ from tpuprof.model.device.op_kind import OpKind, with_the_host
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.report.host_lines import (
     LINE_FROM_SHARE,
+    PYTHON,
     Where,
     beside,
     calls_programs,
@@ -166,7 +167,7 @@ TOLD_FROM_SHARE = 0.2
 # Share of a callback's time from which a title names what else the price may take out (share): times have three digits,
 # and of less the sum of both reads like the callback's time.
 SEEN_FROM_SHARE = 0.01
-_SLEEP, _GIL, _PYTHON = "host:sleep", "host:gil", "host:python"
+_SLEEP, _GIL = "host:sleep", "host:gil"
 # Why nothing is said where a capture is a few milliseconds long.
 TOO_FEW = "the capture is so short that the sampler looked once or twice: capture more steps"
 # Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
@@ -230,7 +231,7 @@ def check(signals: Signals) -> Outcome:
     # What the device gains where the code leaves it its CPUs is unknown.
     stretched = stretched or in_all >= (1 + TOLD_FROM_SHARE) * share
     # Samples do not tell such a line's own code from what its calls do in the framework.
-    stretched = stretched or (largest == _PYTHON and where is not None and calls_programs(stacks, where))
+    stretched = stretched or (largest == PYTHON and where is not None and calls_programs(stacks, where))
     sure = samples >= SAMPLES_FOR_HIGH and not signals.sampled_late and not stretched
     return failed(
         share,
