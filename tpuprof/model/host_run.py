@@ -207,7 +207,12 @@ def _analyzed(
     compiles = host_compiles(host, words, steps, devices, compiles, history, unnamed=not protos)
     compiles = with_reads(compiles, driver)
     fields = {
-        "notes": [*seen.notes, *counted_as_one(devices, virtual_devices), *tracer_note(driver, words)],
+        "notes": [
+            *seen.notes,
+            *counted_as_one(devices, virtual_devices),
+            *tracer_note(driver, words),
+            *_twice(words, devices, steps, protos),
+        ],
         "blind": seen.blind or (bool(host.devices) and not devices),
         "devices_left_out": seen.left_out,
         "device_planes": len(host.devices) or len(host.gpus),
@@ -261,6 +266,16 @@ def _of_devices(
         note_doubles(devices, protos)
         note_same_work(devices, protos)
     return found
+
+
+def _twice(
+    words: Vocabulary, devices: list[DeviceActivity], steps: Steps, protos: dict[str, bytes]
+) -> list[str]:
+    if words.framework != "jax" or not protos:
+        return []
+    from tpuprof.model.device.computed_twice import computed_twice
+
+    return computed_twice(devices, steps, protos)
 
 
 def _of_host(
