@@ -66,6 +66,10 @@ def test_it_is_a_smaller_program_that_takes_a_tenth_of_the_time(tmp_path, loss, 
     assert bool(notes(tmp_path, loss=loss)) is said
 
 
+def test_programs_that_no_step_holds_are_not_looked_at(tmp_path):
+    assert notes(tmp_path, loss=0, gradient=0) == []
+
+
 @pytest.mark.parametrize(("count", "said"), [(IN_STEPS_FROM_SHARE * STEPS, True), (STEPS // 2 - 1, False)])
 def test_an_evaluation_now_and_then_is_not_of_the_step(tmp_path, count, said):
     assert bool(notes(tmp_path, loss=300, steps=range(int(count)))) is said

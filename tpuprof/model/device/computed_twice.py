@@ -53,7 +53,7 @@ def computed_twice(devices: Sequence[DeviceActivity], steps: Steps, protos: Mapp
     work = {name: _work(protos[name]) for name in candidates if len(candidates) > 1}
     found = {name: larger for name in work if (larger := _larger(name, took, work))}
     spent = sum(took[name] for name in found)
-    if spent < NAMED_FROM_SHARE * total:
+    if not found or spent < NAMED_FROM_SHARE * total:
         return []
     said = {name: f"{_called(name)} ({format_ms(ps_to_ms(took[name] / len(steps)))})" for name in took}
     names = listed([said[name] for name in sorted(found, key=lambda name: -took[name])], PROGRAMS_NAMED)
