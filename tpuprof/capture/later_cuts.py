@@ -81,6 +81,7 @@ class LaterCuts:
         """A cut of a rest took as long as a compile does."""
         if not self._thread.cut_a_graph():
             return
+        self.rest.count()
         self.after.cut_ended(seconds)
         if self._compiled != self.after.found.graphs:
             self.rest.ends_with_step()

@@ -42,6 +42,8 @@ class Rest:
         self._event, self._per_step, self._heard = "", 1, 0
         self._left = 0
         self._thread = 0
+        # When steps of the rest ended that are not counted yet, by `time.monotonic` (s).
+        self._ends: list[float] = []
         self._step_began = self._long = 0.0
         # Of the stretch that is followed: its steps, its graph cuts that were looked at, and when it began.
         self._steps, self.cuts, self._began = 0, 0, time.monotonic()
@@ -71,6 +73,7 @@ class Rest:
 
     def follow(self) -> None:
         """Follow steps again from now on."""
+        self.count()
         self._changed("")
         self._left = self._steps = self.cuts = 0
         self._began = time.monotonic()
@@ -86,18 +89,24 @@ class Rest:
         if event == self._event and threading.get_ident() == self._thread:
             self._heard += 1
             if self._heard >= self._per_step:
-                self._step()
+                now = time.monotonic()
+                took, self._step_began, self._heard = now - self._step_began, now, 0
+                self._left -= 1
+                if took >= self._long or not self._left:
+                    self._ended(now)
+                else:
+                    self._ends.append(now)
         return True
 
-    def _step(self) -> None:
-        now = time.monotonic()
-        took, self._step_began, self._heard = now - self._step_began, now, 0
-        self._left -= 1
-        if took >= self._long:
-            self._left = 0
-        if self._left:
-            self._after.count_step(now)
-            return
+    def count(self) -> None:
+        """Count the steps that ended in the rest so far: what runs in each of them is to be little."""
+        for each in self._ends:
+            self._after.count_step(each)
+        self._ends.clear()
+
+    def _ended(self, now: float) -> None:
+        """The rest ends with a step that ended now."""
+        self.count()
         self._after.look()
         self._after.count_step(now)
         self.follow()
