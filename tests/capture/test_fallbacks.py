@@ -38,36 +38,36 @@ def test_an_op_on_a_thread_of_autograd_ends_nothing(tmp_path):
 MODES = """
 import threading
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from tpuprof.capture.fallbacks import FallbackFinder
 
-class Theirs(TorchDispatchMode):
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+class Theirs(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
         return func(*args, **(kwargs or {}))
 
 finder = FallbackFinder()
 counters = {"aten::bincount": 1}
 with Theirs():
     finder.step_ended(counters)
-    print("beside theirs", len(_get_current_dispatch_mode_stack()))
-print("after theirs", len(_get_current_dispatch_mode_stack()))
+    print("beside theirs", len(_get_current_function_mode_stack()))
+print("after theirs", len(_get_current_function_mode_stack()))
 finder.step_ended(counters)
-print("alone", len(_get_current_dispatch_mode_stack()))
+print("alone", len(_get_current_function_mode_stack()))
 theirs = Theirs()
 theirs.__enter__()
 finder.step_ended({})
-print("under theirs", len(_get_current_dispatch_mode_stack()))
+print("under theirs", len(_get_current_function_mode_stack()))
 theirs.__exit__(None, None, None)
 finder.stop()
-print("at the end", len(_get_current_dispatch_mode_stack()))
+print("at the end", len(_get_current_function_mode_stack()))
 finder.step_ended(counters)
 clock = threading.Thread(target=finder.stop)
 clock.start()
 clock.join()
-print("stopped by another thread", len(_get_current_dispatch_mode_stack()), finder.watches)
+print("stopped by another thread", len(_get_current_function_mode_stack()), finder.watches)
 torch.bincount(torch.ones(3, dtype=torch.int64))
 finder.stop()
-print("stopped by its own", len(_get_current_dispatch_mode_stack()), finder.watches, finder.sources)
+print("stopped by its own", len(_get_current_function_mode_stack()), finder.watches, finder.sources)
 """
 
 
@@ -111,7 +111,7 @@ print("written", other.sources["aten::nonzero"].rpartition(":")[2])
 
 @pytest.mark.slow("a torch_xla process of its own")
 def test_a_mask_as_index_is_where_nonzero_falls_back(tmp_path):
-    """torch_xla calls `nonzero` itself, below what a dispatch mode sees. A list of rows as index calls none."""
+    """torch_xla calls `nonzero` itself, below what a mode sees. A list of rows as index calls none."""
     script = scripts.write(tmp_path / "train.py", MASKS, prelude=False)
     lines = script.read_text().splitlines()
     mask, written = (
@@ -138,7 +138,7 @@ class Own(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        return gradient * torch.special.i1(ctx.saved_tensors[0])  # in its backward
+        return gradient * torch.special.i1(ctx.saved_tensors[0])
 
 x = torch.rand(4, device=torch_xla.device(), requires_grad=True)
 
@@ -150,7 +150,7 @@ def look(op, forward, twice=False):
         (gradient,) = torch.autograd.grad(loss, x, create_graph=True)
         gradient.sum().backward()  # twice
     else:
-        loss.backward()
+        loss.backward()  # the call
     finder.stop()
     print(finder.sources[op].rpartition(":")[2], sorted(finder.gradients))
 
@@ -162,12 +162,12 @@ look("aten::polygamma", lambda: torch.lgamma(x + 1.0), twice=True)
 
 @pytest.mark.slow("a torch_xla process of its own")
 def test_an_op_of_the_backward_pass_has_the_line_whose_gradient_it_computes(tmp_path):
-    """Or the line of its own, in a function with a `backward` in Python; or that of the call, where numbers say no more."""
+    """Or that of the call, in a function with a `backward` in Python, and of a gradient's gradient."""
     script = scripts.write(tmp_path / "train.py", GRADIENTS, prelude=False)
     lines = script.read_text().splitlines()
     gradient, own, twice = (
         next(number for number, line in enumerate(lines, 1) if line.endswith(words))
-        for words in ("# its gradient", "# in its backward", "# twice")
+        for words in ("# its gradient", "# the call", "# twice")
     )
     assert scripts.run(script).stdout.splitlines() == [
         f"{gradient} ['aten::digamma']",
@@ -202,3 +202,41 @@ def test_an_op_that_another_op_calls_in_cpp_has_that_ones_line(tmp_path):
     lines = script.read_text().splitlines()
     line = next(number for number, line in enumerate(lines, 1) if line.endswith("# calls it in C++"))
     assert scripts.run(script).stdout.splitlines() == [f"{line} []"]
+
+
+VIEWS = """
+import torch
+import torch.nn.functional as F
+import torch_xla
+from tpuprof.capture.fallbacks import FallbackFinder
+
+device = torch_xla.device()
+image = torch.rand(2, 1, 8, 8, generator=torch.Generator().manual_seed(0)).to(device)
+
+def gradient():
+    theta = torch.tensor([[1.0, 0.1, 0.2], [0.1, 1.0, 0.3]]).repeat(2, 1, 1).to(device).requires_grad_()
+    grid = F.affine_grid(theta, image.size(), align_corners=False)
+    (F.grid_sample(image, grid, align_corners=False) ** 2).sum().backward()  # sampled
+    return theta.grad.cpu()
+
+bare = gradient()
+finder = FallbackFinder()
+finder.step_ended({"aten::grid_sampler_2d": 1, "aten::grid_sampler_2d_backward": 1})
+watched = gradient()
+finder.stop()
+print("some", bare.abs().max().item() > 0, "same", torch.equal(bare, watched))
+print({name: line.rpartition(":")[2] for name, line in sorted(finder.sources.items())}, sorted(finder.gradients))
+"""
+
+
+@pytest.mark.slow("a torch_xla process of its own")
+def test_a_step_that_is_watched_computes_the_same(tmp_path):
+    """Under a dispatch mode `affine_grid` had no gradient: a captured program trained another model."""
+    script = scripts.write(tmp_path / "train.py", VIEWS, prelude=False)
+    lines = script.read_text().splitlines()
+    line = next(number for number, line in enumerate(lines, 1) if line.endswith("# sampled"))
+    assert scripts.run(script).stdout.splitlines() == [
+        "some True same True",
+        f"{{'aten::grid_sampler_2d': '{line}', 'aten::grid_sampler_2d_backward': '{line}'}} "
+        "['aten::grid_sampler_2d_backward']",
+    ]

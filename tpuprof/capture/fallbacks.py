@@ -1,28 +1,29 @@
 """Finds the line of code that calls an op which torch_xla runs on the CPU.
 
 torch_xla counts such fallbacks by op and tells no more. Where a step before the capture shows some, one further
-step is watched through a dispatch mode, which sees every op with its Python stack; captured steps never are.
+step is watched through a function mode, which sees every call of torch's Python API; captured steps never are.
+Counters that rise in a call are of its line. A dispatch mode would see each op, but it changes what they compute:
+torch_xla keeps no writes to views of what an op in C++ makes below such a mode (`affine_grid` had no gradient).
 
-Ops of the backward pass run on threads of autograd, without the program's frames. Autograd numbers its nodes in the
-order in which the forward pass made them: the number says of which line an op computes the gradient.
+Ops of the backward pass run on threads of autograd, without the program's frames. Hooks of the nodes that a call made
+look at the counters as well: an op in a node computes the gradient of that call's line.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from tpuprof.capture.telemetry import FALLBACK_PREFIX
-from tpuprof.instrument.stack_frames import source_of, user_frames, user_line
-from tpuprof.instrument.stack_text import describe, places_of_thread
+from tpuprof.instrument.stack_frames import user_line
 from tpuprof.instrument.state import counter, note_failure, xlac
 
 # torch_xla counts reading one value back among the fallbacks; those reads are counted elsewhere.
 _VALUE_READ = "aten::_local_scalar_dense"
-# Ops that torch_xla expands into `nonzero` below the dispatch mode, where an index is a mask.
-_NONZERO = "aten::nonzero"
-_INDEXES = frozenset({"index", "index_put", "index_put_", "_index_put_impl_"})
+# The modes that `torch.set_default_device` and `with torch.device(...)` put below all others.
+_DEVICE_MODE = "DeviceContext"
 # Steps watched at most: an op that is not met by then is called in few steps only.
 MAX_WATCHED = 3
 
@@ -52,7 +53,9 @@ class FallbackFinder:
             name for name in counters if name.startswith(FALLBACK_PREFIX) and name != _VALUE_READ
         } - self.sources.keys()
         # A mode takes itself off by taking off the topmost. So ours must not lie on one of the program's.
-        if not wanted or self._watched >= MAX_WATCHED or self._mode is not None or _mode_stack():
+        if not wanted or self._watched >= MAX_WATCHED or self._mode is not None:
+            return
+        if any(type(each).__name__ != _DEVICE_MODE for each in _mode_stack()) or _dynamo_compiled():
             return
         self._watched += 1
         try:
@@ -83,57 +86,74 @@ class FallbackFinder:
 
 
 def _mode_stack() -> list[Any]:
-    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+    from torch.overrides import _get_current_function_mode_stack
 
-    return list(_get_current_dispatch_mode_stack())
-
-
-def _by_mask(args: Any) -> bool:
-    """Whether a tensor is indexed by a mask: `x[mask]`, `x[mask] = v`."""
-    import torch
-
-    indices = args[1] if len(args) > 1 and isinstance(args[1], (list, tuple)) else ()
-    return any(getattr(each, "dtype", None) in (torch.bool, torch.uint8) for each in indices)
+    return list(_get_current_function_mode_stack())
 
 
-class _Nodes:
-    """The program's lines by the numbers of the nodes that autograd made for them, on the thread that trains."""
+def _dynamo_compiled() -> bool:
+    """Whether torch.compile compiled a function: it would compile it again under a mode."""
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+    return bool(counters.get("frames"))
 
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
-        self._lines: dict[int, str] = {}
-        self._made = _nodes_made()
 
-    def note(self) -> None:
-        """Note the line of the op that is called, whose node has just been made."""
-        import torch
+class _Look:
+    """Looks at each call of a step for the line of ops that are wanted. It never ends the program."""
 
-        grad = torch.is_grad_enabled()
-        if torch._C._current_autograd_node() is not None:
-            if grad:
-                # Another thread numbers the nodes of a gradient's gradient: numbers no longer say whose they are.
-                self._lines = {}
-            return
-        if grad and threading.get_ident() == self.thread and (made := _nodes_made()) > self._made:
-            # Of ops in one node the first one counts. An op that needs no gradient makes no node.
-            self._made = made
-            self._lines[made - 1] = user_line()
+    def __init__(self, wanted: set[str], sources: dict[str, str], gradients: set[str]) -> None:
+        self.wanted = set(wanted)
+        self._sources, self._gradients = sources, gradients
+        self._extension = xlac()
 
-    def place(self) -> tuple[str, bool]:
-        """`file:line` of the op that is called, and whether it computes the gradient of that line."""
-        import torch
+    def before(self) -> tuple[dict[str, int], int]:
+        """A call begins: the counters of ops that are wanted, and the number of autograd's next node."""
+        return self._safely(lambda: (self._counts(), _nodes_made())) or ({}, 0)
 
-        node = torch._C._current_autograd_node()
-        # A function of the program's own has its lines in its `backward`.
-        own = isinstance(node, torch.autograd.function.BackwardCFunction)
-        line = self._lines.get(node._sequence_nr(), "") if node is not None and not own else ""
-        if line:
-            return line, True
-        frames = user_frames()
-        if frames:
-            return source_of(frames[0]), False
-        # A thread of autograd: the one that trains waits in `backward`.
-        return describe(places_of_thread(self.thread) or []).get("source", ""), False
+    def after(self, counts: dict[str, int], nodes: int, result: Any) -> None:
+        """A call ended: look which counters rose, and follow the nodes that it made."""
+        self._safely(lambda: self._ended(counts, nodes, result))
+
+    def _safely(self, look: Callable[[], Any]) -> Any:
+        try:
+            return look()
+        except Exception as error:
+            self.wanted = set()
+            note_failure("looking for the line of a fallback", error)
+            return None
+
+    def _ended(self, counts: dict[str, int], nodes: int, result: Any) -> None:
+        self._rose(counts, user_line)
+        made = [each.grad_fn for each in _tensors(result) if each.grad_fn is not None]
+        made = [each for each in made if each._sequence_nr() >= nodes]
+        if made and self.wanted and not _transforms():
+            line = user_line()
+            for node in made:
+                self._follow(node, line)
+
+    def _follow(self, node: Any, line: str) -> None:
+        counts: dict[str, int] = {}
+
+        def begins(_gradients: Any) -> None:
+            self._safely(lambda: counts.update(self._counts()))
+
+        def ended(_inputs: Any, _outputs: Any) -> None:
+            self._safely(lambda: self._rose(counts, lambda: line, gradient=True))
+
+        node.register_prehook(begins)
+        node.register_hook(ended)
+
+    def _rose(self, counts: dict[str, int], line: Callable[[], str], *, gradient: bool = False) -> None:
+        for name, now in self._counts().items() if counts else ():
+            if now > counts.get(name, now):
+                self.wanted.discard(name)
+                self._sources[name] = line()
+                if gradient:
+                    self._gradients.add(name)
+
+    def _counts(self) -> dict[str, int]:
+        if self._extension is None:
+            return {}
+        return {name: counter(self._extension, name) for name in tuple(self.wanted)}
 
 
 def _nodes_made() -> int:
@@ -143,71 +163,36 @@ def _nodes_made() -> int:
     return int(_autograd._get_sequence_nr())
 
 
-class _Look:
-    """Looks at each op of a step for the user's line of those that are wanted. It never ends the program."""
+def _tensors(result: Any) -> list[Any]:
+    import torch
 
-    def __init__(self, wanted: set[str], sources: dict[str, str], gradients: set[str]) -> None:
-        self.wanted = set(wanted)
-        self._sources, self._gradients = sources, gradients
-        self._nodes = _Nodes()
-        self._extension = xlac()
+    each = result if isinstance(result, (list, tuple)) else (result,)
+    return [one for one in each if isinstance(one, torch.Tensor)]
 
-    def before(self, func: Any, args: Any) -> dict[str, int]:
-        """Look at the op that is called; the counters of those that are wanted still."""
-        return self._safely(self._called, func, args) or {}
 
-    def after(self, counts: dict[str, int]) -> None:
-        """Look which counters rose: C++ code called these ops in the call that ended, where no mode sees them."""
-        if counts:
-            self._safely(self._rose, counts)
+def _transforms() -> bool:
+    """Whether a transform of `torch.func` runs, which has nodes of its own."""
+    import torch
 
-    def _safely(self, look: Callable[..., Any], *args: Any) -> Any:
-        try:
-            return look(*args)
-        except Exception as error:
-            self.wanted = set()
-            note_failure("looking for the line of a fallback", error)
-            return None
-
-    def _called(self, func: Any, args: Any) -> dict[str, int]:
-        self._nodes.note()
-        called = func.__name__.partition(".")[0]
-        name = _NONZERO if called in _INDEXES and _by_mask(args) else FALLBACK_PREFIX + called
-        if name in self.wanted:
-            self._found(name)
-        return self._counts()
-
-    def _rose(self, counts: dict[str, int]) -> None:
-        for name, now in self._counts().items():
-            if now > counts.get(name, now):
-                self._found(name)
-
-    def _counts(self) -> dict[str, int]:
-        if self._extension is None:
-            return {}
-        return {name: counter(self._extension, name) for name in tuple(self.wanted)}
-
-    def _found(self, name: str) -> None:
-        self.wanted.discard(name)
-        self._sources[name], gradient = self._nodes.place()
-        if gradient:
-            self._gradients.add(name)
+    return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def _watch(look: _Look) -> Any:
-    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.overrides import TorchFunctionMode
 
-    class Watch(TorchDispatchMode):  # type: ignore[misc,unused-ignore]  # torch is not here when types are checked
-        """Has each op looked at; every op runs as it would."""
+    class Watch(TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is not here when types are checked
+        """Has each call of torch's Python API looked at; it runs as it would."""
 
         def __init__(self) -> None:
             super().__init__()
             self.look = look
 
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            counts = look.before(func, args) if look.wanted else {}
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if not look.wanted:
+                return func(*args, **(kwargs or {}))
+            counts, nodes = look.before()
             result = func(*args, **(kwargs or {}))
-            look.after(counts)
+            look.after(counts, nodes, result)
             return result
 
     return Watch()
