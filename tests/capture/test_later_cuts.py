@@ -22,9 +22,12 @@ class Extension:
         self.now = 0.0
         self.compiled = self.cached = self.asked = 0
         self.compile_ns = 0.0
-        self.slow = 0.0
+        self.slow = self.compiles_in_cut = 0.0
 
     def _xla_step_marker(self, *_args, **_kwargs):
+        if self.compiles_in_cut:
+            self.compiles(self.compiles_in_cut)
+            self.compiles_in_cut = 0.0
         self.now += 0.0001 + self.slow
         self.cached += 1
 
@@ -68,11 +71,6 @@ def run(monkeypatch):
                 boundaries.optimizer_called(0)
             extension._xla_step_marker()
 
-    def replace_cut(cut):
-        sync_guard.remove()
-        monkeypatch.setattr(type(extension), "_xla_step_marker", cut)
-        sync_guard.install()
-
     def steps():
         later.rest.count()
         return after.found.steps
@@ -80,7 +78,6 @@ def run(monkeypatch):
     step(1)
     yield SimpleNamespace(
         steps=steps,
-        replace_cut=replace_cut,
         extension=extension,
         step=step,
         after=after,
@@ -108,17 +105,9 @@ def test_without_an_optimizer_each_cut_is_a_step(run):
 
 
 def test_a_compile_in_a_cut_has_the_line_of_the_cut(run):
-    extension = run.extension
-    cut = type(extension)._xla_step_marker
     run.step(3)
-
-    def compiles(self, *_args, **_kwargs):
-        self.compiles(0.3)
-        cut(self)
-
-    run.replace_cut(compiles)
+    run.extension.compiles_in_cut = 0.3
     run.step(1)
-    run.replace_cut(cut)
     run.after.close()
     (name,) = run.written[-1]["lines"]
     assert name == "train (x.py:7)"
@@ -196,19 +185,13 @@ def test_steps_that_the_program_marks_are_counted_in_a_rest(run):
 
 
 def test_a_compile_in_a_cut_of_a_rest_has_its_line_and_step(run):
-    cut = type(run.extension)._xla_step_marker
     for _ in range(FOLLOWED + 5):
         run.step(1)
     assert run.later.rest.on
     after = run.steps()
 
-    def compiles(self, *_args, **_kwargs):
-        self.compiles(0.3)
-        cut(self)
-
-    run.replace_cut(compiles)
+    run.extension.compiles_in_cut = 0.3
     run.step(1)
-    run.replace_cut(cut)
     run.step(1)
     assert not run.later.rest.on
     run.later.stop()

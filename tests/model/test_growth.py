@@ -161,8 +161,8 @@ def test_an_op_of_a_known_line_costs_few_calls(tmp_path):
     """Ops are columns up to their JSON: what lines say is read once a line, and no op becomes an object."""
     small, large = (many_ops(2, count).write(tmp_path / f"{count}.xplane.pb") for count in (SMALL, 4 * SMALL))
     calls_of(small)  # imports what analyses need
-    # 57 where each op was an object, 12 of columns: most of those are of the reader and of the writer.
-    assert (calls_of(large) - calls_of(small)) / (3 * SMALL) <= 14
+    # 57 where each op was an object, 10 of columns: most of those are of the reader and of the writer.
+    assert (calls_of(large) - calls_of(small)) / (3 * SMALL) <= 12
 
 
 def calls_of(path):

@@ -34,6 +34,7 @@ from tpuprof.model.device.virtual_devices import counted_as_one, cpu_devices
 from tpuprof.model.host import vocabulary as vocabularies
 from tpuprof.model.host.activity import HostActivity, read_host, with_lock_after_waits
 from tpuprof.model.host.after_reads import without_idle_waits
+from tpuprof.model.host.aten_fallbacks import fetching_inputs
 from tpuprof.model.host.driver import autograd_threads, find_driver
 from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch, compiled_parts, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
@@ -61,7 +62,7 @@ from tpuprof.model.host.uploads import again_share, copied_at, given_to, with_aw
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.host_steps import host_compiles, host_steps
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract
-from tpuprof.model.read_graphs import ReadGraphs, cutting_reads, fetching_inputs, read_graphs
+from tpuprof.model.read_graphs import ReadGraphs, cutting_reads, read_graphs
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.optimizer import steps_with_calls
 from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP

@@ -15,21 +15,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.decode.hlo_proto import frames_of, parse_module_proto
 from tpuprof.decode.limited import PROGRAMS_KEPT
-from tpuprof.errors import TpuprofError
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.host.aten_fallbacks import unasked_reads
 from tpuprof.model.host.graph_cuts import cuts_with_causes
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
-from tpuprof.own_events import GRAPH_CUT, HOST_READ
+from tpuprof.own_events import HOST_READ
 from tpuprof.records import record
+
+if TYPE_CHECKING:
+    from tpuprof.model.compile.traced_ops import TracedOp
 
 # Share of step time that programs of reads take from which it is asked what they compute (share): below it, nothing of
 # it is worth naming, and large programs take a while to read.
@@ -49,8 +50,6 @@ _NO_WORK = (
     b"bitcast",
     b"copy",
 )
-# What makes an instruction the same in two programs.
-_Op = tuple[object, ...]
 # The events of a thread that wait for a program that they ran (rows).
 Waits = Callable[[Track, Vocabulary, Steps], Int64]
 # The call and the line of an event of a thread.
@@ -143,15 +142,6 @@ def cutting_reads(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
     return rows[thread.name_row[rows] == names.index(HOST_READ)] if HOST_READ in names else rows[:0]
 
 
-def fetching_inputs(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
-    """Transfers in steps by which ops on the host fetch their inputs."""
-    if GRAPH_CUT not in thread.plane.events.names:
-        return np.empty(0, np.int64)  # only tpuprof's capture shows that the program's own reads are others
-    rows = unasked_reads(thread, vocabulary)
-    at = np.searchsorted(steps.start, thread.start[rows], "right") - 1
-    return rows[(at >= 0) & (thread.start[rows] < steps.end[np.maximum(at, 0)])]
-
-
 def _runs(
     thread: Track, rows: Int64, steps: Steps, device: DeviceActivity, named: Named | None
 ) -> list[tuple[str, str, int, str, int]]:
@@ -199,32 +189,19 @@ def _again(
     return enough | dict.fromkeys(name for name in shared if not work[name])
 
 
-def _shared(one: Counter[_Op], other: Counter[_Op]) -> float:
+def _shared(one: Counter[TracedOp], other: Counter[TracedOp]) -> float:
     """Share of one program's instructions that the other has as well."""
     whole = sum(one.values())
     return sum((one & other).values()) / whole if whole else 0.0
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
-def _work(data: bytes) -> Counter[_Op]:
+def _work(data: bytes) -> Counter[TracedOp]:
     """A program's heavy instructions that have a Python stack, else all such: opcode, stack, result, operand shapes.
 
     Ops of a backward pass have no stack: they are done again where those of their forward pass are.
     """
-    try:
-        module = parse_module_proto(data)
-    except TpuprofError:
-        return Counter()
-    shapes: dict[int, bytes] = {}
-    rows = []
-    for computation in module.computations:
-        for each in computation.instructions:
-            shapes[each.id] = each.shape.SerializeToString()
-            stack = frames_of(module.stack_frame_index, each.metadata.stack_frame_id)
-            if each.opcode not in _NO_WORK and stack:
-                rows.append((each.opcode, stack, each.id, list(each.operand_ids)))
-    heavy = [row for row in rows if row[0] in _HEAVY] or rows
-    return Counter(
-        (opcode, stack, shapes[own], *sorted(shapes.get(each, b"") for each in operands))
-        for opcode, stack, own, operands in heavy
-    )
+    from tpuprof.model.compile.traced_ops import traced_ops
+
+    rows = list(traced_ops(data, lambda opcode: opcode not in _NO_WORK))
+    return Counter([row for row in rows if row.opcode in _HEAVY] or rows)

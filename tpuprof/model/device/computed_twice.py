@@ -1,8 +1,8 @@
 """Programs of JAX whose work another program of the step does as well: loss, accuracy and gradient, each by itself.
 
 `jax.jit(loss)` and `jax.jit(jax.grad(loss))` both run the model. A trace does not show what arrays programs are given:
-that the work is the same is likely where ops of the same shapes come from the same lines, and certain only to who
-knows the program. So it is a note, and no finding.
+that the work is the same is likely where ops of the same shapes come from the same lines, and only who wrote the
+program can be certain. So it is a note, and no finding.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tpuprof.decode.hlo_proto import frames_of, parse_module_proto
-from tpuprof.errors import TpuprofError
+from tpuprof.model.compile.traced_ops import TracedOp, traced_ops
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
@@ -37,8 +36,6 @@ FRAMES = 2
 # Programs that are named (programs).
 PROGRAMS_NAMED = 3
 _HEAVY = (b"dot", b"convolution")
-# Source, result and operands of an op.
-_Op = tuple[object, ...]
 
 
 def computed_twice(devices: Sequence[DeviceActivity], steps: Steps, protos: Mapping[str, bytes]) -> list[str]:
@@ -52,15 +49,21 @@ def computed_twice(devices: Sequence[DeviceActivity], steps: Steps, protos: Mapp
     candidates = _in_most_steps(device, known, steps) if len(known) > 1 else []
     work = {name: _work(protos[name]) for name in candidates if len(candidates) > 1}
     found = {name: larger for name in work if (larger := _larger(name, took, work))}
-    spent = sum(took[name] for name in found)
-    if not found or spent < NAMED_FROM_SHARE * total:
+    if not found:
         return []
-    said = {name: f"{_called(name)} ({format_ms(ps_to_ms(took[name] / len(steps)))})" for name in took}
-    names = listed([said[name] for name in sorted(found, key=lambda name: -took[name])], PROGRAMS_NAMED)
-    larger = said[max(found.values(), key=lambda name: took[name])]
+    largest = max(found.values(), key=lambda name: took[name])
+    smaller = sorted((name for name in found if found[name] == largest), key=lambda name: -took[name])
+    spent = sum(took[name] for name in smaller)
+    if spent < NAMED_FROM_SHARE * total:
+        return []
+    said = {
+        name: f"{_called(name)} ({format_ms(ps_to_ms(took[name] / len(steps)))})"
+        for name in (largest, *smaller)
+    }
+    names = listed([said[name] for name in smaller], PROGRAMS_NAMED)
     return [
-        f"{larger} also runs the multiplications and convolutions of {names}: the same lines and shapes. If they are "
-        "given the same arrays, one function that returns all results saves up to "
+        f"{said[largest]} also runs the multiplications and convolutions of {names}: the same lines and shapes. If "
+        "they are given the same arrays, one function that returns all results saves up to "
         f"{format_ms(ps_to_ms(spent / len(steps)))} per step (`jax.value_and_grad(f, has_aux=True)` gives the loss, "
         "what else `f` returns, and the gradient). The trace does not tell what they are given"
     ]
@@ -78,7 +81,8 @@ def _times(device: DeviceActivity, steps: Steps) -> dict[str, float]:
 def _in_most_steps(device: DeviceActivity, names: Sequence[str], steps: Steps) -> list[str]:
     """Those programs that run in enough of the steps to be a part of the step."""
     events = device.op_events
-    number = np.array([names.index(each) if each in names else -1 for each in device.ops.program], np.int64)
+    rows = {name: row for row, name in enumerate(names)}
+    number = np.array([rows.get(each, -1) for each in device.ops.program], np.int64)
     at = np.searchsorted(steps.start, events.start, "right") - 1
     inside = (at >= 0) & (number[events.op] >= 0)
     inside &= events.start < steps.end[np.maximum(at, 0)]
@@ -87,7 +91,7 @@ def _in_most_steps(device: DeviceActivity, names: Sequence[str], steps: Steps) -
     return [name for name, row in zip(names, seen, strict=True) if row.mean() >= IN_STEPS_FROM_SHARE]
 
 
-def _larger(name: str, took: Mapping[str, float], work: Mapping[str, Counter[_Op]]) -> str:
+def _larger(name: str, took: Mapping[str, float], work: Mapping[str, Counter[TracedOp]]) -> str:
     """The program that takes longest of those that do nearly all of this one's heavy work as well; empty without."""
     whole = sum(work[name].values())
     found = [
@@ -99,22 +103,10 @@ def _larger(name: str, took: Mapping[str, float], work: Mapping[str, Counter[_Op
     return max(found, key=lambda each: took[each], default="")
 
 
-def _work(data: bytes) -> Counter[_Op]:
+def _work(data: bytes) -> Counter[TracedOp]:
     """A program's multiplications and convolutions by where they come from, result and operands; none without lines."""
-    try:
-        module = parse_module_proto(data)
-    except TpuprofError:
-        return Counter()
-    shapes: dict[int, bytes] = {}
-    found: Counter[_Op] = Counter()
-    for computation in module.computations:
-        for each in computation.instructions:
-            shapes[each.id] = each.shape.SerializeToString()
-            if each.opcode in _HEAVY:
-                stack = frames_of(module.stack_frame_index, each.metadata.stack_frame_id)[:FRAMES]
-                operands = sorted(shapes.get(key, b"") for key in each.operand_ids)
-                found[(each.opcode, stack, shapes[each.id], *operands)] += bool(stack)
-    return +found
+    ops = traced_ops(data, _HEAVY.__contains__)
+    return Counter(each._replace(stack=each.stack[:FRAMES]) for each in ops)
 
 
 def _called(program: str) -> str:

@@ -15,6 +15,7 @@ from tpuprof.model.host.interval_pieces import KINDS, TRACING
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, merge, subtract, union
+from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import CHECKPOINT, GRAPH_CUT, HOST_READ, NEXT_BATCH, PREFIX, STEP, UPLOAD
 from tpuprof.parts import ATEN_FALLBACK
@@ -87,6 +88,15 @@ def unasked_reads(driver: Track, vocabulary: Vocabulary) -> Int64:
     activity, own = _activity(driver, vocabulary)
     reads = np.flatnonzero((activity == Activity.DEVICE_TO_HOST_SYNC) & ~own)
     return reads[~np.isin(driver.parent[reads], reads)]
+
+
+def fetching_inputs(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
+    """Transfers in steps by which ops on the host fetch their inputs."""
+    if GRAPH_CUT not in thread.plane.events.names:
+        return np.empty(0, np.int64)  # only tpuprof's capture shows that the program's own reads are others
+    rows = unasked_reads(thread, vocabulary)
+    at = np.searchsorted(steps.start, thread.start[rows], "right") - 1
+    return rows[(at >= 0) & (thread.start[rows] < steps.end[np.maximum(at, 0)])]
 
 
 def _inside(driver: Track, name_rows: list[int]) -> _Array:

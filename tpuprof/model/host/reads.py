@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpuprof.model.host.array_waits import array_waits, waits_between
-from tpuprof.model.host.aten_fallbacks import unasked_reads
+from tpuprof.model.host.aten_fallbacks import fetching_inputs
 from tpuprof.model.host.blocking_waits import waits_by_reason
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
@@ -106,11 +106,9 @@ def implicit_reads(
     driver: Track | None, vocabulary: Vocabulary, steps: Steps, samples: HostSamples | None
 ) -> list[HostRead]:
     """Transfers in steps that no call of the program asks for, where no op ran on the CPU; their lines by samples."""
-    if driver is None or not len(steps) or GRAPH_CUT not in driver.plane.events.names:
+    if driver is None or not len(steps):
         return []
-    rows = unasked_reads(driver, vocabulary)
-    step = np.searchsorted(steps.start, driver.start[rows], "right") - 1
-    rows = rows[(step >= 0) & (driver.start[rows] < steps.end[np.maximum(step, 0)])]
+    rows = fetching_inputs(driver, vocabulary, steps)
     groups: dict[str, list[int]] = {}
     for row in rows.tolist():
         groups.setdefault(seen_at(samples, int(driver.start[row])), []).append(row)
