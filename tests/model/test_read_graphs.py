@@ -6,6 +6,7 @@ from tests.builders import TraceBuilder, op
 from tpuprof.analysis.analyze import what_if_of
 from tpuprof.decode import hlo_pb2
 from tpuprof.model.read_graphs import AGAIN_FROM_SHARE, ASKED_FROM_SHARE
+from tpuprof.own_events import BLOCKING_SYNC
 
 STEPS = 8
 LINE = "train.py:5"
@@ -181,6 +182,18 @@ def test_the_verdict_and_the_finding_name_the_read(analyze):
     )
     assert found.savings.low == pytest.approx(0.125)
     assert found.savings.high == pytest.approx(0.150)
+
+
+def test_the_verdict_names_the_read_that_runs_graphs_not_the_wait_that_blocks_longer(analyze):
+    trace = trace_of(reads=range(STEPS), device=300)
+    for step in range(STEPS):
+        trace.host().line("python").event(
+            "tpuprof.host_read", step * 1000 + 510, 485, call=BLOCKING_SYNC, source="train.py:9"
+        )
+    report = analyze(trace)
+    assert max(report.host_reads, key=lambda row: row.blocked_ms_per_step).call == BLOCKING_SYNC
+    assert "the step computes the same again" in report.verdict.sentence
+    assert f"It is .item() at {LINE}." in report.verdict.sentence
 
 
 def test_where_the_read_computes_something_else_it_is_not_named(analyze):

@@ -10,7 +10,7 @@ from tpuprof.analysis.sections.verdict import _how_often, _named_read
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
-from tpuprof.model.step_times import StepTimes
+from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.verdict import AS_LARGE_FROM, IDLES_BEYOND, SLOWER_FROM, bound_of
 from tpuprof.model.verdict_reads import BALANCE_FOR_SYNC, OF_TRACING_FOR_READS
 from tpuprof.model.verdict_sentence import IDLE_BESIDE_FROM_SHARE, LARGER_FROM, sentence
@@ -697,4 +697,4 @@ def test_a_read_that_a_library_makes_is_named_with_its_place_there(monkeypatch, 
     run = SimpleNamespace(hosts=[SimpleNamespace(steps=range(10), framework="torch_xla")])
     frames = ["forward (train.py:5)", innermost]
     stacks = [HostStackRow("device_to_host_sync", frames, "f()", "train.py:5", "f()", 0.5, 0.5)]
-    assert _named_read(run, stacks) == f" It is a tensor as a condition at train.py:5{said}."
+    assert _named_read(run, stacks, Bound("sync", 0.5, 1.0)) == f" It is a tensor as a condition at train.py:5{said}."

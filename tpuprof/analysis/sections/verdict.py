@@ -181,7 +181,7 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
             text = compiles + ("" if times.seen else UNSEEN) + detail
     if run.predicted:
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
-    if (bound.word == "sync" or bound.waits) and _waits_alone(run):
+    if (bound.word == "sync" or bound.waits) and _waits_alone(run, bound):
         for read, wait in A_WAIT.items():
             text = text.replace(read, wait)
     if any(host.blind for host in run.hosts):
@@ -202,7 +202,7 @@ def _by_turns(run: Run) -> str:
 def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     """What the verdict adds on the cause that it names: its line, its op; empty where nothing is known."""
     if bound.word == "sync" or bound.waits:
-        return _named_read(run, rows.host_stacks, "The longest read is" if bound.waits else "It is")
+        return _named_read(run, rows.host_stacks, bound)
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
     if bound.turns or bound.ahead or bound.is_either:
@@ -215,17 +215,26 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     return host_sentence(bound.word, bound.name, times, rows.host_stacks, run)
 
 
-def _read_often(run: Run) -> HostReadRow | None:
-    """The read of most steps that blocks longest. One that happens once, at the end say, waits longest of all."""
+def _read_often(run: Run, bound: Bound) -> HostReadRow | None:
+    """The read of most steps that blocks longest. One that happens once, at the end say, waits longest of all.
+
+    Where the verdict is about graphs that reads run, it is one that does: a wait for the end of the step blocks longer.
+    """
     often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
-    return next((each for each in host_read_rows(run.hosts) if each.occurrences >= often), None)
+    rows = [each for each in host_read_rows(run.hosts) if each.occurrences >= often]
+    if bound.again or bound.by_cuts:
+        graphs = [each for host in run.hosts for each in host.read_graphs if each.again_ps or not bound.again]
+        running = {(each.call, each.source) for each in graphs}
+        rows = [each for each in rows if (each.call, each.source) in running] or rows
+    return rows[0] if rows else None
 
 
-def _named_read(run: Run, stacks: list[HostStackRow], it_is: str = "It is") -> str:
+def _named_read(run: Run, stacks: list[HostStackRow], bound: Bound) -> str:
     """The read that the verdict is about, its line, and where in a library it is; empty where no line is known."""
-    read = _read_often(run)
+    read = _read_often(run, bound)
     if read is None or not read.source:
         return ""
+    it_is = "The longest read is" if bound.waits else "It is"
     inside = library_place(stacks, part.HOST_SYNC, read.source)
     within = f" (in {inside})" if inside else ""
     return f" {it_is} {spoken_read(read.call, run.hosts[0].framework)} at {read.source}{within}{_how_often(run, read)}."
@@ -239,8 +248,8 @@ def _how_often(run: Run, read: HostReadRow) -> str:
     return f", {about}{times:.0f} times per step" if times >= SEVERAL_READS_FROM else ""
 
 
-def _waits_alone(run: Run) -> bool:
-    read = _read_often(run)
+def _waits_alone(run: Run, bound: Bound) -> bool:
+    read = _read_often(run, bound)
     return read is not None and read.call in WAITS_ALONE
 
 
