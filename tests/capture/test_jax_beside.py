@@ -114,5 +114,5 @@ for i in range(60):
     assert program.returncode == 0, err
     assert profiles(tmp_path) == ["run", "theirs"]
     # The call of tpuprof.step that comes next begins the recording, and is the 22nd.
-    assert "after 22 steps; capturing 8" in err
+    assert "2 of 22 steps; capturing 8" in err
     assert nothing_left(tmp_path)

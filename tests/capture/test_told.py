@@ -3,6 +3,7 @@
 import pytest
 
 from tpuprof.capture.controller import Controller
+from tpuprof.capture.profiler_session import ProfilerTakenError
 from tpuprof.capture.recording import Plan
 from tpuprof.capture.told import Told
 
@@ -14,9 +15,15 @@ class Recorder:
         self.said = []
         self.told = Told(self.said.append)
         self.plan = Plan(warmup=1, steps=3)
+        # Attempts that another session of the process makes fail.
+        self.taken = 0
 
     def start(self, recording):
         self.told.begins(recording, self.plan)
+        if self.taken:
+            self.taken -= 1
+            self.told.put_off()
+            raise ProfilerTakenError
 
     def stop(self, recording):
         recording.profiler_seconds = 0.02
@@ -116,3 +123,13 @@ def test_where_no_step_is_waited_for_none_is_said_to_be_without_compiles(recorde
     recorder.plan = controller.plan
     controller.begin()
     assert recorder.said == ["capturing 3 after 0 steps"]
+
+
+def test_a_recording_that_another_session_puts_off_is_announced_once(recorder, controller):
+    recorder.taken = 4
+    for _ in range(12):
+        controller.step_ended(False)
+    controller.finish()
+    begins = [text for text in recorder.said if "; capturing 3" in text]
+    assert begins == ["no compile in the last 2 of 2 steps; capturing 3"]
+    assert "captured 3 steps; starting and ending the profiler took 20.0 ms" in recorder.said

@@ -697,4 +697,7 @@ def test_a_read_that_a_library_makes_is_named_with_its_place_there(monkeypatch, 
     run = SimpleNamespace(hosts=[SimpleNamespace(steps=range(10), framework="torch_xla")])
     frames = ["forward (train.py:5)", innermost]
     stacks = [HostStackRow("device_to_host_sync", frames, "f()", "train.py:5", "f()", 0.5, 0.5)]
-    assert _named_read(run, stacks, Bound("sync", 0.5, 1.0)) == f" It is a tensor as a condition at train.py:5{said}."
+    assert (
+        _named_read(run, stacks, Bound("sync", 0.5, 1.0))
+        == f" It is a tensor as a condition at train.py:5{said}."
+    )

@@ -6,9 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from tpuprof.capture.asked_server import AskedServer
+from tpuprof.capture.profiler_session import OurSession
 from tpuprof.capture.scratch import new_scratch, remove_scratch
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.instrument.profiler_on import profiler_on
+from tpuprof.instrument.state import xlac
 from tpuprof.run_folder import profile_name
+
+_XLA_PROFILER = "torch_xla.debug.profiler"
 
 
 class Backend(Protocol):
@@ -17,7 +23,7 @@ class Backend(Protocol):
     repeats: bool
 
     def start(self) -> None:
-        """Begin recording."""
+        """Begin recording. Raises `ProfilerTakenError` where the program's own session kept it from beginning."""
 
     def stop(self) -> Path | None:
         """End recording; the profile's file, None where none was written."""
@@ -35,28 +41,19 @@ class Backend(Protocol):
         """In a forked process: the recording is the parent's."""
 
 
-class _Alone:
-    """A profiler that does not tell whether the program uses it as well."""
+class InProcess:
+    """`xp.start_trace` and `xp.stop_trace`, which torch_xla has from 2.7 on.
 
-    def busy(self) -> bool:
-        """Unknown, so it may be free."""
-        return False
-
-    def give_way_by(self, end: Callable[[], None]) -> None:
-        """Nothing can be seen beforehand."""
-
-    def forget(self) -> None:
-        """Nothing is to be put back."""
-
-
-class InProcess(_Alone):
-    """`xp.start_trace` and `xp.stop_trace`, which torch_xla has from 2.7 on."""
+    A recording of the program's own comes first, by these functions or by a profiler server that somebody asked.
+    """
 
     repeats = True
 
     def __init__(self) -> None:
         self._scratch: Path | None = None
         self._scratches: list[Path] = []
+        self._session = OurSession(_XLA_PROFILER)
+        self._server = AskedServer()
 
     def start(self) -> None:
         """Begin recording into a scratch folder."""
@@ -64,22 +61,42 @@ class InProcess(_Alone):
 
         self._scratch = new_scratch()
         self._scratches.append(self._scratch)
-        xp.start_trace(str(self._scratch))
+        folder = str(self._scratch)
+        self._session.begin(lambda: xp.start_trace(folder), xp.stop_trace, xlac())
 
     def stop(self) -> Path | None:
         """End recording."""
         import torch_xla.debug.profiler as xp
 
-        xp.stop_trace()
+        self._session.end(xp.stop_trace)
         return newest_profile(self._scratch)
 
+    def busy(self) -> bool:
+        """Whether the program records itself, its server does, or was asked to just now."""
+        return self._session.busy() or self._server.begins() or bool(profiler_on(xlac()))
+
+    def give_way_by(self, end: Callable[[], None]) -> None:
+        """Call `end` before the program opens a session of its own, or asks its server for one."""
+        self._session.give_way = end
+        extension = xlac()
+        if extension is not None:
+            self._server.install(extension.profiler, end)
+
+    def forget(self) -> None:
+        """In a forked process: the profiler is free, as it would be without us, and the folders are the parent's."""
+        self._session.forget()
+        self._server.remove()
+        self._scratch = None
+        self._scratches.clear()
+
     def clean_up(self) -> None:
-        """Remove the scratch folders."""
+        """Remove the scratch folders, and what was put around the request to a server."""
+        self._server.remove()
         for scratch in self._scratches:
             remove_scratch(scratch)
 
 
-class OverServer(_Alone):
+class OverServer:
     """The profiler server of torch_xla, asked from a thread of this process: for torch_xla before 2.7.
 
     The server records for a time that must be said beforehand, so `seconds` bounds the capture.
@@ -124,6 +141,16 @@ class OverServer(_Alone):
         if isinstance(self._request, threading.Thread):
             self._request.join(self.seconds + 60)
         return newest_profile(self._scratch)
+
+    def busy(self) -> bool:
+        """Whether a profiler records this process: the program's own."""
+        return bool(profiler_on(xlac()))
+
+    def give_way_by(self, end: Callable[[], None]) -> None:
+        """Nothing can be seen beforehand."""
+
+    def forget(self) -> None:
+        """Nothing is to be put back."""
 
     def clean_up(self) -> None:
         """Remove the scratch folder."""

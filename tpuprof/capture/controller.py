@@ -14,6 +14,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
+from tpuprof.capture.profiler_session import ProfilerTakenError
 from tpuprof.capture.recording import QUIET_ENOUGH_SECONDS, Plan, Recording, which_counts
 
 # Time after which it ends, counted from the first step's end (seconds). Steps that compile a large model take
@@ -328,6 +329,8 @@ class Controller:
         self._started, self._compiles_before = self._clock(), self._compiles()
         try:
             self._recorder.start(self._current)
+        except ProfilerTakenError:
+            self.phase, self._current = Phase.WAITING, None  # the next step, or the clock, asks again
         except BaseException:
             self.phase, self._current = Phase.WAITING, None
             raise

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tpuprof.capture import jax_session
 from tpuprof.capture.backend import newest_profile
+from tpuprof.capture.profiler_session import OurSession
 from tpuprof.capture.scratch import new_scratch, remove_scratch
 from tpuprof.capture.without_tensorflow import called
 from tpuprof.instrument.frameworks.jax import Jax
 from tpuprof.instrument.frameworks.kept_programs import KeptPrograms
 from tpuprof.instrument.frameworks.torch_tpu import record_ops
+from tpuprof.instrument.profiler_on import profiler_on
 from tpuprof.instrument.state import STATE
 
 HOST_LEVEL, DEVICE_LEVEL, PYTHON_LEVEL = 2, 1, 0
 
 
 class _InScratch:
-    """A profiler that writes a logdir: each recording has a scratch folder of its own."""
+    """A profiler that writes a logdir: each recording has a scratch folder of its own.
+
+    The program's own session comes first: ours begins only while there is none, and ends before one begins.
+    """
 
     repeats = True
+    # The module that keeps the framework's session.
+    module = ""
 
     def __init__(self) -> None:
         self._scratches: list[Path] = []
+        self._session = OurSession(self.module)
 
     def start(self) -> None:
         """Begin recording into a scratch folder."""
@@ -32,15 +41,17 @@ class _InScratch:
         self._begin(str(self._scratches[-1]))
 
     def busy(self) -> bool:
-        """Whether the program's own session keeps us from recording."""
-        return False
+        """Whether the program records itself, or its server does."""
+        return self._session.busy() or bool(profiler_on(STATE.framework))
 
     def give_way_by(self, end: Callable[[], None]) -> None:
-        """Call `end` before the program opens a session of its own, where that can be seen."""
+        """Call `end` before the program opens a session of its own."""
+        self._session.give_way = end
 
     def forget(self) -> None:
-        """In a forked process: the recording and its folders are the parent's."""
+        """In a forked process: the folders are the parent's, and the profiler is free, as it would be without us."""
         self._scratches.clear()
+        self._session.forget()
 
     def stop(self) -> Path | None:
         """End recording."""
@@ -62,6 +73,8 @@ class _InScratch:
 class TorchTpuInProcess(_InScratch):
     """TorchTPU's own trace functions; ops and scopes are asked for while it records."""
 
+    module = "torch_tpu._internal.profiler._impl"
+
     def _begin(self, folder: str) -> None:
         from torch_tpu._internal.profiler import _impl
 
@@ -69,52 +82,45 @@ class TorchTpuInProcess(_InScratch):
         options = _impl.ProfileOptions(
             host_tracer_level=HOST_LEVEL, device_tracer_level=DEVICE_LEVEL, python_tracer_level=PYTHON_LEVEL
         )
-        _impl.start_trace(folder, profiler_options=options)
+        start = partial(_impl.start_trace, folder, profiler_options=options)
+        self._session.begin(start, _impl.stop_trace, STATE.framework)
 
     def _end(self) -> None:
         from torch_tpu._internal.profiler import _impl
 
-        _impl.stop_trace()
+        self._session.end(_impl.stop_trace)
 
 
 class JaxInProcess(_InScratch):
-    """`jax.profiler.start_trace`, without its tracer of Python calls, which slows the program.
+    """`jax.profiler.start_trace`, without its tracer of Python calls, which slows the program."""
 
-    The program's own session comes first: ours begins only while there is none, and ends before one begins.
-    """
+    module = jax_session.MODULE
 
     def __init__(self) -> None:
         super().__init__()
-        self._session = jax_session.OurSession()
         self._kept = STATE.framework.kept if isinstance(STATE.framework, Jax) else KeptPrograms()
 
-    def busy(self) -> bool:
-        """Whether the program has a session open."""
-        return jax_session.busy()
-
-    def give_way_by(self, end: Callable[[], None]) -> None:
-        """Call `end` before the program opens a session of its own."""
-        self._session.give_way = end
-
     def forget(self) -> None:
-        """In a forked process: the profiler is free, as it would be without us."""
+        """In a forked process: so are the programs that were kept."""
         super().forget()
-        self._session.forget()
         self._kept.forget()
 
     def _begin(self, folder: str) -> None:
         self._kept.begin()
         try:
-            self._session.begin(lambda: _start_jax(folder))
+            self._session.begin(lambda: _start_jax(folder), self._stop, STATE.framework)
         except BaseException:
             self._kept.end()
             raise
 
     def _end(self) -> None:
         try:
-            self._session.end(lambda: _stop_jax(str(self._scratches[-1])))
+            self._session.end(self._stop)
         finally:
             self._kept.end()
+
+    def _stop(self) -> None:
+        _stop_jax(str(self._scratches[-1]))
 
 
 def _start_jax(folder: str) -> None:

@@ -95,15 +95,15 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
     steps = max((each.count(crumbs.STEPS) for each in processes), default=0)
     if not processes:
         return Code.CAPTURE_EMPTY, *_never_hooked(command)
+    gone_wrong = (_failed(processes) if steps else None) or _lost(processes, ended)
+    if gone_wrong is not None:
+        return Code.CAPTURE_FAILED, *gone_wrong
     if any(each.all(crumbs.BUSY) for each in processes):
         return (
             Code.CAPTURE_EMPTY,
             "the program's own profiler session was open when a recording was due, and a process has one at a time",
-            "Leave the program's jax.profiler.start_trace out while tpuprof captures, or end it earlier.",
+            "Leave the program's own profiler (start_trace, trace_detached) out, or end it earlier.",
         )
-    lost = _lost(processes, ended)
-    if lost is not None:
-        return Code.CAPTURE_FAILED, *lost
     if steps > orders.warmup and orders.members > 1:
         return (
             Code.CAPTURE_NEVER_STEADY,
@@ -116,6 +116,12 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
     if steps or calls > orders.warmup:
         return _too_few(steps, calls, orders.warmup)
     return _no_steps(processes)
+
+
+def _failed(processes: list[crumbs.Process]) -> tuple[str, str] | None:
+    """What to say where recording failed after steps were seen; None where it did not."""
+    failed = [text for each in processes for text in each.texts(crumbs.FAILED)]
+    return (f"the recording failed ({failed[0]})", "Report this.") if failed else None
 
 
 def _lost(processes: list[crumbs.Process], ended: Ended) -> tuple[str, str] | None:

@@ -25,6 +25,7 @@ from tpuprof.capture.later_cuts import LaterCuts
 from tpuprof.capture.open_step import OpenStep
 from tpuprof.capture.pacer import Pacer
 from tpuprof.capture.prefetched import Prefetched
+from tpuprof.capture.profiler_session import ProfilerTakenError
 from tpuprof.capture.recording import Plan, Recording
 from tpuprof.capture.recordings import Recorded, Recordings
 from tpuprof.capture.step_source import BestSource, StepSource
@@ -251,6 +252,7 @@ class Recorder:
         except Exception as another:
             note_failure("ending the recording", another)
         note_failure(what, error)
+        self._progress(crumbs.FAILED, f"{what}: {type(error).__name__}: {error}")
 
     def boundary(self, number: int | None = None, source: StepSource = StepSource.LOOP) -> None:
         """One step ends and the next, `number`, begins, if none surer than `source` marks them."""
@@ -388,7 +390,14 @@ class Recorder:
         if recording.by_clock:
             self.telemetry.end_preparation(*self._step.began)
         began = time.perf_counter()
-        self._recordings.start(recording)
+        try:
+            self._recordings.start(recording)
+        except ProfilerTakenError:
+            if self._ir_debug:
+                self._ir_debug.waits()
+            self._told.put_off()
+            self._note_once(BUSY)
+            raise
         recording.profiler_seconds += time.perf_counter() - began
         self._progress(crumbs.RECORDING, 1)
 

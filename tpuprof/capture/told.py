@@ -19,15 +19,22 @@ class Told:
         self._say = say
         # Whether one by the clock was announced, and which one the last sentence was about.
         self._by_clock = False
+        # Whether the one that was announced last did not begin.
+        self._put_off = False
         self._last: Recording | None = None
         # Recordings since the last sentence, and what starting and ending the profiler for them took (s).
         self._made, self._took = 0, 0.0
 
     def begins(self, recording: Recording, plan: Plan) -> None:
         """A recording begins."""
-        if not (recording.by_clock and self._by_clock):
+        if not (self._put_off or (recording.by_clock and self._by_clock)):
             self._say(recording.announced(plan))
         self._by_clock = self._by_clock or recording.by_clock
+        self._put_off = False
+
+    def put_off(self) -> None:
+        """The one that was announced did not begin, and one like it will."""
+        self._put_off = True
 
     def ended(self, recording: Recording) -> None:
         """It has ended. Of one by the clock nothing is said until it is known whether it counts."""

@@ -14,12 +14,10 @@ from tpuprof.instrument import device_calls, host_events, sync_guard
 from tpuprof.instrument.cut_events import CutEvents, optimizer_event
 from tpuprof.instrument.host_sampler import HostSampler
 from tpuprof.instrument.optimizer_steps import OptimizerHook
+from tpuprof.instrument.profiler_on import LEVEL
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
 from tpuprof.own_events import STEP
-
-# Of the profiler's levels of host events the lowest, which every recording of the host has.
-_LEVEL = 1
 
 
 class Attached:
@@ -62,7 +60,7 @@ class Attached:
 
     def _follow(self) -> None:
         # While listeners wait for steps, a capture of this process records, and adds all events itself.
-        wanted = bool(self._enabled and self._enabled(_LEVEL)) and not STATE.listeners
+        wanted = bool(self._enabled and self._enabled(LEVEL)) and not STATE.listeners
         if wanted == self.recording:
             return
         try:
