@@ -106,8 +106,7 @@ def read_host(
     that the program did not ask for are then reads of values, and fetch no inputs.
     """
     by_activity: dict[Activity, Spans] = {}
-    user: dict[str, Spans] = {}
-    named: dict[str, Spans] = {}
+    user, named = dict[str, Spans](), dict[str, Spans]()
     samples = calling = None
     autograd = autograd_threads(host)
     codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
@@ -124,8 +123,9 @@ def read_host(
         # What a loader calls is the loader's, ops and all: its lines count as they are seen. So do those in annotations
         # and garbage collections, which are no calls of the framework.
         own = merge(by_activity[Activity.UNKNOWN], by_activity[Activity.INPUT_WAIT], *user.values())
-        samples = read_samples(host, own if calls_are_events else None, driver)
-        samples = with_whole_reads(samples) if vocabulary.framework == "jax" else samples
+        jax = vocabulary.framework == "jax"
+        samples = read_samples(host, own if calls_are_events else None, driver, torch_computes=jax)
+        samples = with_whole_reads(samples) if jax else samples
         if len(on_host.start):
             from tpuprof.model.host.ops_on_host import computing
 

@@ -27,6 +27,7 @@ from tpuprof.model.host.sample_marks import (
     silent_frameworks,
 )
 from tpuprof.model.host.stacks import COMPILING, IO, LOCK, PLAIN, SLEEP, Stack, called, family
+from tpuprof.model.host.torch_on_cpu import mark_host_tensors
 from tpuprof.model.host.unseen_gaps import told_by_others
 from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
@@ -94,12 +95,17 @@ def _has_hardly_begun(unexplained: Spans, at: int, stack: Stack) -> bool:
 
 
 def read_samples(
-    host: Host, unexplained: Spans | None = None, driver: Track | None = None
+    host: Host,
+    unexplained: Spans | None = None,
+    driver: Track | None = None,
+    *,
+    torch_computes: bool = False,
 ) -> HostSamples | None:
     """The samples of a host's trace as pieces of time; None where it has none.
 
     Of a framework whose calls are events (JAX), `unexplained` is the thread's time outside them; its samples count no
-    ops. None of one whose samples do. `driver` is the training thread.
+    ops. None of one whose samples do. `driver` is the training thread. `torch_computes` says that torch itself hands
+    nothing over: it works on tensors of the CPU (JAX).
     """
     for track in host.threads:
         rows = track.named(SAMPLE)
@@ -107,6 +113,8 @@ def read_samples(
             samples, stacks = samples_of(track, rows, track.named(HOLDER))
             if joins_throughout(samples, stacks):
                 return None
+            if torch_computes:
+                mark_host_tensors(samples, stacks)
             reads = times_of(driver, HOST_READ)
             cuts, bounds = cuts_of(host, reads)
             for each in samples:
