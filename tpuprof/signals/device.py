@@ -167,6 +167,12 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         return next((host.unused for host in self._run.hosts if host.unused is not None), None)
 
     @signal("ops")
+    def gradient_resets(self) -> tuple[str, ...] | None:
+        """Ops of an eager framework that may set or scale gradients in place; None where the trace shows none of it."""
+        eager = [host.eager for host in self._run.hosts if host.eager is not None and host.eager.ops]
+        return tuple(sorted({name for each in eager for name in each.resets})) if eager else None
+
+    @signal("ops")
     def unused_ops(self) -> tuple[OpRows, OpRows]:
         """The ops that compute only for these gradients: those that surely do, and those that may."""
         rows, work = OpRows.of(self._report.ops), self.unused_work

@@ -89,6 +89,7 @@ NAMED = 2
         "held_gradients",
         "unused_work",
         "unused_ops",
+        "gradient_resets",
         "compute_ms",
         "busy_share",
         "device_type",
@@ -101,9 +102,10 @@ def check(signals: Signals) -> Outcome:
         return not_applicable("JAX computes the gradients that a program asks for, and keeps none")
     held = signals.held_gradients
     work = None if signals.framework == TORCH_TPU else signals.unused_work
-    groups = _added_up(held, work)
+    resets = signals.gradient_resets if work is None else None
+    groups = _added_up(held, work, resets)
     if not groups:
-        return _none_is_sure(held, work)
+        return _none_is_sure(held, work, resets)
     evidence = _evidence(groups)
     certain = all(each.changes_before + 1 >= held.steps_before for each in groups)
     sure, possible = signals.unused_ops
@@ -129,12 +131,17 @@ def check(signals: Signals) -> Outcome:
     )
 
 
-def _none_is_sure(held: HeldGradients, work: UnusedWork | None) -> Outcome:
+def _none_is_sure(held: HeldGradients, work: UnusedWork | None, resets: tuple[str, ...] | None) -> Outcome:
     """What is said where no gradient is surely added up."""
     if not held.groups:
         return passed()
     if work is not None:
         return passed(reason="no program only adds these gradients up: it reads them, or sets them to zero")
+    if resets:
+        said = (
+            f"{listed(resets, NAMED)} may set the gradients of {_modules(held.groups)} to zero in each step"
+        )
+        return not_checked(said)
     return not_checked(
         f"the gradients of {_modules(held.groups)} change several times per step of an optimizer: without the programs "
         "it is unknown whether they are added up or set to zero"
@@ -145,15 +152,19 @@ def _ms(rows: OpRows) -> float:
     return sum(each or 0.0 for each in rows.column("self_ms_per_step"))
 
 
-def _added_up(held: HeldGradients, work: UnusedWork | None) -> list[GradientGroup]:
+def _added_up(
+    held: HeldGradients, work: UnusedWork | None, resets: tuple[str, ...] | None
+) -> list[GradientGroup]:
     """Those of the gradients that are surely added up.
 
-    A program tells by its sums. Without one, more changes than steps may be sums of several batches, or sums that are
-    set to zero each time.
+    A program tells by its sums, and an eager framework by its ops. Without both, more changes than steps may be sums of
+    several batches, or sums that are set to zero each time.
     """
-    if work is None:
-        return [each for each in held.groups if each.grew_most <= held.steps]
-    return [each for each in held.groups if work.found.get(each.shape)]
+    if work is not None:
+        return [each for each in held.groups if work.found.get(each.shape)]
+    if resets is not None:
+        return [] if resets else list(held.groups)
+    return [each for each in held.groups if each.grew_most <= held.steps]
 
 
 def _what(groups: list[GradientGroup]) -> str:
