@@ -27,6 +27,7 @@ NO_OPTIMIZER = (
     "no optimizer of torch.optim stepped in the captured steps: what another one or the program itself updates is "
     "unknown"
 )
+BY_CLOCK = "the recording followed no steps, so gradients were not looked at"
 FROZEN = "gc.freeze() hides the program's objects, so its parameters were not found"
 
 
@@ -53,12 +54,13 @@ class HeldGradients:
         """An optimizer made its step; called in whichever thread does."""
         self._calls[number] += 1
 
-    def begins(self) -> None:
-        """Look before a recording."""
+    def begins(self, *, by_clock: bool = False) -> None:
+        """Look before a recording, in the thread that trains.
+
+        A recording by the clock begins in another thread, where autograd may just give a parameter its gradient.
+        """
         self._seen, self._optimizers, self._before = [], 0, Counter(self._calls)
-        self._why_not = (
-            NO_TORCH if "torch.optim" not in sys.modules else FROZEN if gc.get_freeze_count() else ""
-        )
+        self._why_not = _why_not(by_clock)
         if self._why_not:
             return
         try:
@@ -96,6 +98,15 @@ class HeldGradients:
             gradient = each.grad
             if gradient is not None:
                 self._seen.append(_Seen(weakref.ref(each), id(gradient), gradient._version, each._version))
+
+
+def _why_not(by_clock: bool) -> str:
+    """Why nothing can be found, empty where it can."""
+    if "torch.optim" not in sys.modules:
+        return NO_TORCH
+    if by_clock:
+        return BY_CLOCK
+    return FROZEN if gc.get_freeze_count() else ""
 
 
 def _plain() -> Any:

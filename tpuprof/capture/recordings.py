@@ -65,7 +65,7 @@ class Recordings:
     def start(self, recording: Recording) -> None:
         """Begin one. Where that fails, nothing stays behind."""
         # Before the profiler runs: no recorded step is longer for it.
-        self.gradients.begins()
+        self.gradients.begins(by_clock=recording.by_clock)
         try:
             for note in (*host_events.install(), *device_calls.install(), *jax_calls.install()):
                 self._note(note)

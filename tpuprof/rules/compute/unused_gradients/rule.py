@@ -35,11 +35,13 @@ trained, give them to the optimizer.
 A gradient that was set to None or to zero in the step, as by `model.zero_grad()`, was taken by somebody and does not
 count, even if nobody used it. An optimizer that is no `torch.optim.Optimizer` is unknown: without another one that
 steps the rule is not checked. A program that reads the sums in a program of its own once in a while, as for an
-importance of weights, looks the same: confidence is medium where the gradients were made anew since training began.
+importance of weights, looks the same: confidence is lower where the gradients were made anew since training began.
 Which results of a program are these gradients is told by their dimensions and number. Of more sums than gradients of
 the same dimensions, as where gradients of the trained parts are accumulated, the price is a range. Where the backward
-pass is a program of its own, as after torch.compile or in TorchTPU, the time has no price. Changes through `.data` are
-not seen there. To find the parameters takes about 0.1 s for half a million objects of Python, before the profiler runs.
+pass is a program of its own, as after torch.compile or in TorchTPU, the time has no price. On TorchTPU the rule is not
+checked where a step calls an op that may set gradients to zero. To find the parameters takes about 0.1 s for half a
+million objects of Python, before the profiler runs. Measured on a CPU device: a step of 108 ms with a teacher took 29
+ms without its gradients, and the ops that were left took 32.5 ms of the device's time where 33.4 were measured then.
 
 ## References
 
