@@ -170,6 +170,7 @@ def test_gradients_that_somebody_takes_are_not_found(kind):
 
 def test_without_an_optimizer_of_torch_nobody_knows_who_updates():
     assert looked(Distilled(), counts=False) == {"unavailable": NO_OPTIMIZER}
+    assert looked(NoGradients(), counts=False)["parameters"] == []
 
 
 def test_a_recording_that_follows_no_steps_is_not_looked_at():

@@ -589,6 +589,7 @@ CASES = {
         ("eager ops that set to zero", "unavailable", unused(framework="torch_tpu", gradient_resets=("aten::zero_",))),
         ("no optimizer known", "unavailable", {"framework": "torch_xla"}),
         ("JAX", "not_applicable", unused(framework="jax")),
+        ("predicted", "not_applicable", unused(predicted=True)),
     ],
     "memory-growth": [
         ("grows", "failed", growing(range(0, 1001, 100), free=thresholds.MEMORY_FULL_WITHIN_STEPS * 100)),

@@ -15,7 +15,10 @@ SPARE = UnusedWork(found={(64, 48): 2}, spare=1, multiplies=True)
 @pytest.mark.parametrize(
     ("facts", "title"),
     [
-        ({}, "Gradients of 2 parameters of teacher take 60 % of the device's time, and no optimizer uses them"),
+        (
+            {},
+            "Gradients of 2 parameters of teacher take 60 % of the device's time, and no optimizer uses them",
+        ),
         (
             {"least": 0.2, "work": SPARE},
             "Gradients of 2 parameters of teacher take 20 % to 60 % of the device's time, and no optimizer uses them",

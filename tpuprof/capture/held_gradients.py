@@ -24,10 +24,9 @@ from tpuprof.instrument.state import pass_on
 MOST_GROUPS = 200
 NO_TORCH = "the program does not train with torch"
 NO_OPTIMIZER = (
-    "no optimizer of torch.optim stepped in the captured steps: what another one or the program itself updates is "
-    "unknown"
+    "no optimizer of torch.optim stepped in the captured steps, so who uses the gradients is unknown"
 )
-BY_CLOCK = "the recording followed no steps, so gradients were not looked at"
+BY_CLOCK = "gradients were not looked at, since the recording followed no steps; mark them with tpuprof.step"
 FROZEN = "gc.freeze() hides the program's objects, so its parameters were not found"
 
 
@@ -73,9 +72,6 @@ class HeldGradients:
     def ends(self) -> dict[str, Any]:
         """Look behind it: what run.json says of gradients that no optimizer uses."""
         seen, self._seen = self._seen, []
-        steps = max((count - self._before[number] for number, count in self._calls.items()), default=0)
-        if not (self._why_not or steps):
-            self._why_not = NO_OPTIMIZER
         if self._why_not:
             return {"unavailable": self._why_not}
         try:
@@ -85,6 +81,9 @@ class HeldGradients:
         except Exception as error:
             pass_on(error)
             return {"unavailable": f"looking for gradients failed: {type(error).__name__}"}
+        steps = max((count - self._before[number] for number, count in self._calls.items()), default=0)
+        if rows and not steps:
+            return {"unavailable": NO_OPTIMIZER}
         before = max(self._before.values(), default=0)
         return {"optimizers": self._optimizers, "steps": steps, "steps_before": before, "parameters": rows}
 

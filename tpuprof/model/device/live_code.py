@@ -1,7 +1,7 @@
 """Which instructions of a program its results are made of, as a compiler's search for dead code finds them.
 
 Values are followed part by part: through tuples, and into what fusions, calls and loops run. A loop's result is made of
-what its turns read, and of what those make anew.
+what its turns read, and of what those make again.
 """
 
 from __future__ import annotations

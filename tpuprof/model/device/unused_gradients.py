@@ -1,8 +1,8 @@
 """Which ops of programs compute nothing but gradients that no optimizer uses.
 
-Such gradients are added up from step to step (gradient_sums.py). Which of these sums they are is told by dimensions and
-number: of more sums than gradients of the same dimensions it is not known which they are, so all of them bound the
-work from above. The ops are those that are dead code without these results, as XLA itself drops work without a reader.
+Such gradients are added up from step to step (gradient_sums.py). Which of these sums they are is known by dimensions
+and number: of more sums than gradients of the same dimensions all bound the work from above. The ops are those that are
+dead code without these results, as XLA itself drops work without a reader.
 """
 
 from __future__ import annotations

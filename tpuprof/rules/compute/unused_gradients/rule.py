@@ -35,8 +35,8 @@ trained, give them to the optimizer.
 A gradient that was set to None or to zero in the step, as by `model.zero_grad()`, was taken by somebody and does not
 count, even if nobody used it. An optimizer that is no `torch.optim.Optimizer` is unknown: without another one that
 steps the rule is not checked. A program that reads the sums in a program of its own once in a while, as for an
-importance of weights, looks the same: confidence is lower where the gradients were made anew since training began.
-Which results of a program are these gradients is told by their dimensions and number. Of more sums than gradients of
+importance of weights, looks the same: confidence is lower where the gradients were made again since training began.
+Which results of a program are these gradients is known by their dimensions and number. Of more sums than gradients of
 the same dimensions, as where gradients of the trained parts are accumulated, the price is a range. Where the backward
 pass is a program of its own, as after torch.compile or in TorchTPU, the time has no price. On TorchTPU the rule is not
 checked where a step calls an op that may set gradients to zero. To find the parameters takes about 0.1 s for half a
@@ -88,6 +88,7 @@ NAMED = 2
     of_one_host=True,
     reads=(
         "framework",
+        "predicted",
         "held_gradients",
         "unused_work",
         "unused_ops",
@@ -102,6 +103,8 @@ def check(signals: Signals) -> Outcome:
     """Fail where gradients are added up that no optimizer uses, and their work takes enough time or is not known."""
     if signals.framework == JAX:
         return not_applicable("JAX computes the gradients that a program asks for, and keeps none")
+    if signals.predicted:
+        return not_applicable("no program trained, so no gradient was held")
     held = signals.held_gradients
     work = None if signals.framework == TORCH_TPU else signals.unused_work
     resets = signals.gradient_resets if work is None else None
