@@ -63,7 +63,10 @@ def test_nothing_is_said_of_the_captured_steps_where_others_took_longer():
     (warning,) = outside_capture(np.full(8, 10**10), steps)
     report = reports.report(findings=[found("a", "passed")], verdict=Verdict("device", 0.9, "So."))
     said = nothing_failed(replace(report, warnings=[warning]))
-    assert said == "Nothing in the captured steps: no rule failed. Others took longer: see the warning."
+    assert (
+        said
+        == "No rule failed in the captured steps. Steps outside of the capture took longer: see the warning."
+    )
 
 
 def test_what_was_found_while_the_device_is_behind_is_named():

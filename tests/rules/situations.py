@@ -19,10 +19,13 @@ from tests.rules.given import (
     summary,
     transfer,
 )
+from tpuprof.model.device.unused_gradients import UnusedWork
+from tpuprof.model.held_gradients import GradientGroup, HeldGradients
 from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.preflight_notes import Variant
 from tpuprof.model.read_graphs import ReadGraphs
+from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import GraphCutRow, HostReadRow
 from tpuprof.report.sections import Tracing
 from tpuprof.rules import thresholds
@@ -286,4 +289,20 @@ def updates(
     return {
         "framework": "torch_xla", "bound": "tracing", "eager_dispatch": None, "host_stacks": [stack], "tracing_hidden_ms": 1.0,
         "steps": steps(tracing=tracing or exposed),
+    }  # fmt: skip
+
+
+def unused(share=ABOVE, least=None, framework="torch_xla", grew=8, changes=4, work=None, **more):
+    """Gradients of a teacher that grew in 8 captured steps, of 4 before; the ops for them alone take so much (share)."""
+    group = GradientGroup("teacher", (64, 48), 2, 24576, grew, grew, changes)
+    sure, possible = (
+        OpRows.of([op("dot.1", 100 * each, self_ms_per_step=100 * each)])
+        for each in (share if least is None else least, share)
+    )
+    return {
+        "is_tpu": True, "busy_share": 1.0, "hosts": [], "framework": framework, "device_type": "TPU v5 lite", "cpus_short": False,
+        "held_gradients": HeldGradients((group,), 8, 5),
+        "unused_work": UnusedWork(frozenset(), frozenset(), {(64, 48): 2}, 0, True) if work is None else work,
+        "unused_ops": (sure, possible),
+        "gradient_resets": None, "compute_ms": 100.0, **more,
     }  # fmt: skip

@@ -59,11 +59,14 @@ from tests.rules.situations import (
     tpu,
     traced,
     uncut,
+    unused,
     updates,
     waits_behind_work,
 )
 from tpuprof.model.compile.unseen import unseen_compiles
 from tpuprof.model.device.compute import PADDED_FROM
+from tpuprof.model.device.unused_gradients import UnusedWork
+from tpuprof.model.held_gradients import HeldGradients
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
@@ -572,6 +575,21 @@ CASES = {
         ("kept twice and copied shortly", "failed", undonated(250, copied_ms=100 * BELOW)),
         ("unknown", "unavailable", undonated(None)),
         ("no memory", "unavailable", NOTHING),
+    ],
+    "unused-gradients": [
+        ("take long", "failed", unused(ABOVE)),
+        ("take little", "passed", unused(BELOW)),
+        ("some of them surely", "failed", unused(ABOVE, least=0.0, device_type="CPU")),
+        ("none", "passed", unused(held_gradients=HeldGradients((), 8, 5))),
+        ("read by the program", "passed", unused(work=UnusedWork())),
+        ("made elsewhere", "failed", unused(work=UnusedWork(found={(64, 48): 2}))),
+        ("no program, added up once per step", "failed", unused(unused_work=None)),
+        ("no program, changed twice per step", "unavailable", unused(unused_work=None, grew=16)),
+        ("eager ops that only add", "failed", unused(framework="torch_tpu", grew=16, gradient_resets=())),
+        ("eager ops that set to zero", "unavailable", unused(framework="torch_tpu", gradient_resets=("aten::zero_",))),
+        ("no optimizer known", "unavailable", {"framework": "torch_xla"}),
+        ("JAX", "not_applicable", unused(framework="jax")),
+        ("predicted", "not_applicable", unused(predicted=True)),
     ],
     "memory-growth": [
         ("grows", "failed", growing(range(0, 1001, 100), free=thresholds.MEMORY_FULL_WITHIN_STEPS * 100)),

@@ -50,6 +50,7 @@ CATALOGUE = [
     "lost-donation",
     "memory-growth",
     "unfused-attention",
+    "unused-gradients",
     "float32-matmul",
     "padded-dimensions",
     "layout-copies",

@@ -366,6 +366,7 @@ class Recorder:
 
     def _optimizer_called(self, number: int, name: str) -> None:
         """An optimizer made its step in this thread."""
+        self._recordings.gradients.stepped(number)
         if not self._thread.called_an_optimizer():
             return
         capturing = self.controller.phase is Phase.CAPTURING

@@ -10,6 +10,7 @@ from typing import Any
 
 from tpuprof.capture.backend import Backend
 from tpuprof.capture.contention import Contention
+from tpuprof.capture.held_gradients import HeldGradients
 from tpuprof.capture.python_tools import python_tools
 from tpuprof.capture.recording import Recording
 from tpuprof.capture.telemetry import StepRecord, Telemetry
@@ -28,7 +29,7 @@ RECENT_STEPS = 5
 class Recorded:
     """What one recording left: the profile, the telemetry records it covers (from, to), its CPU wait, the time of its
     native threads, how many CPUs it used, its compiles and the graphs that ran (those of torch_xla, from the caches
-    or not), and the debugging tools that were on.
+    or not), the debugging tools that were on, and the gradients that no optimizer uses.
     """
 
     recording: Recording
@@ -42,6 +43,7 @@ class Recorded:
     graphs: int = 0
     python_tools: list[str] = field(default_factory=list)
     sampling: dict[str, Any] = field(default_factory=dict)
+    gradients: dict[str, Any] = field(default_factory=dict)
 
 
 class Recordings:
@@ -51,6 +53,7 @@ class Recordings:
         self, backend: Backend, extension: Any, telemetry: Telemetry, note: Callable[[str], object]
     ) -> None:
         self.kept: Recorded | None = None
+        self.gradients = HeldGradients()
         self._backend = backend
         self._extension = extension
         self._telemetry = telemetry
@@ -61,6 +64,8 @@ class Recordings:
 
     def start(self, recording: Recording) -> None:
         """Begin one. Where that fails, nothing stays behind."""
+        # Before the profiler runs: no recorded step is longer for it.
+        self.gradients.begins(by_clock=recording.by_clock)
         try:
             for note in (*host_events.install(), *device_calls.install(), *jax_calls.install()):
                 self._note(note)
@@ -96,6 +101,7 @@ class Recordings:
             recorded.profile = self._backend.stop()
         finally:
             self.remove_events()
+        recorded.gradients = self.gradients.ends()
 
     def newest_profile(self) -> Path | None:
         """What the newest left, None where there is none."""

@@ -46,6 +46,7 @@ def capture_facts(
         "cpus": cpus(),
         "python_tools": kept.python_tools if kept else None,
         "host_samples": kept.sampling if kept else {},
+        "unused_gradients": kept.gradients if kept else {},
         "source_lines": source_lines,
         "ir_debug_by_user": ir_debug.was_on if ir_debug else None,
         "ir_debug_off_in_steps": ir_debug.off_in if ir_debug else [],

@@ -30,6 +30,7 @@ from tpuprof.model.device.recorded_devices import seen_in_steps
 from tpuprof.model.device.recorded_ops import said_of_missing
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
+from tpuprof.model.device.unused_gradients import UnusedWork, unused_work
 from tpuprof.model.device.virtual_devices import counted_as_one, cpu_devices
 from tpuprof.model.host import vocabulary as vocabularies
 from tpuprof.model.host.activity import HostActivity, read_host, with_lock_after_waits
@@ -149,6 +150,8 @@ class HostRun:
     # Devices that work in a part of the steps only: figures are not of them. And planes of devices, with work or none.
     devices_left_out: int = 0
     device_planes: int = 0
+    # What its programs do for gradients that no optimizer uses; None where no such gradient or no program is known.
+    unused: UnusedWork | None = None
 
     @property
     def after_steps(self) -> AfterCapture | None:
@@ -217,7 +220,7 @@ def _analyzed(
         "blind": seen.blind or (bool(host.devices) and not devices),
         "devices_left_out": seen.left_out,
         "device_planes": len(host.devices) or len(host.gpus),
-        **_of_devices(devices, steps, protos, parameter_names),
+        **_of_devices(devices, steps, protos, parameter_names, history),
     }
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
     # All that does not need it first: steps are attributed on another core meanwhile.
@@ -248,15 +251,19 @@ def _analyzed(
 
 
 def _of_devices(
-    devices: list[DeviceActivity], steps: Steps, protos: dict[str, bytes], parameter_names: tuple[str, ...]
+    devices: list[DeviceActivity],
+    steps: Steps,
+    protos: dict[str, bytes],
+    parameter_names: tuple[str, ...],
+    history: History,
 ) -> dict[str, Any]:
     """Fields of a host that are read from what its devices did, and from their programs."""
+    ran = programs_in_steps(devices, steps)
     found = {
         "loops": find_loops(devices[0], steps) if devices else [],
         "repetition": find_repetition(devices[0], steps, parameter_names, protos) if devices else None,
-        "memory": device_memory(
-            protos, devices[0].type if devices else "", programs_in_steps(devices, steps)
-        ),
+        "memory": device_memory(protos, devices[0].type if devices else "", ran),
+        "unused": _unused({name: protos[name] for name in protos.keys() & ran.keys()}, history),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
     read_fusions(devices, protos)
@@ -267,6 +274,10 @@ def _of_devices(
         note_doubles(devices, protos)
         note_same_work(devices, protos)
     return found
+
+
+def _unused(protos: dict[str, bytes], history: History) -> UnusedWork | None:
+    return unused_work(protos, history.unused_gradients) if protos and history.unused_gradients else None
 
 
 def _twice(

@@ -19,6 +19,7 @@ from tpuprof.json_notes import read_json
 from tpuprof.model.attribution import attribute
 from tpuprof.model.busy_machine import busy_machine
 from tpuprof.model.compile.recurrence import History, read_after
+from tpuprof.model.held_gradients import held_gradients
 from tpuprof.model.host_run import HostRun, read_host_run
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
@@ -73,7 +74,8 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
     info, notes = read_run_info(found.run_folder)
     devices, names = virtual_devices(info), parameter_names(info)
     jobs = [
-        (name, path, devices, names, job_facts(found.run_folder, name)) for name, path in found.files.items()
+        (name, path, devices, names, job_facts(found.run_folder, name, info))
+        for name, path in found.files.items()
     ]
     hosts, unread_hosts = _read_all(jobs, executor, read)
     _leave_hosts_out(hosts)
@@ -155,10 +157,12 @@ def _has_died(error: RuntimeError) -> bool:
     return futures is not None and isinstance(error, futures.BrokenExecutor)
 
 
-def job_facts(folder: Path | None, host: str) -> History:
-    """What the process of one host noted of its steps, where the run folder has it."""
+def job_facts(folder: Path | None, host: str, info: dict[str, Any]) -> History:
+    """What the process of one host noted of its steps, where the run folder has it; `info` is run.json."""
     programs = read_torch_trace(folder / TORCH_TRACE) if folder is not None else []
-    return History(step_records(folder, host), read_after(folder, host), programs)
+    held = held_gradients(info)
+    unused = held.by_shape if held is not None else {}
+    return History(step_records(folder, host), read_after(folder, host), programs, unused)
 
 
 def _leave_hosts_out(hosts: list[HostRun]) -> None:

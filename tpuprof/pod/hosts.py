@@ -84,7 +84,7 @@ def _hosts(found: Found, places: dict[str, tuple[str, str]], warnings: list[str]
     jobs = [
         Job(name, place, text, info, notes, history, preflight)
         for name, (place, text) in sorted(places.items())
-        for history in [job_facts(found.run_folder, name)]
+        for history in [job_facts(found.run_folder, name, info)]
     ]
     noted = run_notes(info, len(jobs))
     return Hosts(

@@ -152,7 +152,9 @@ def _nothing_in_steps(report: Report) -> str:
     if between:
         return f"Nothing in the training steps: no rule failed. {between}"
     if spent_outside(report):
-        return "Nothing in the captured steps: no rule failed. Others took longer: see the warning."
+        return (
+            "No rule failed in the captured steps. Steps outside of the capture took longer: see the warning."
+        )
     return "Nothing: no rule failed."
 
 

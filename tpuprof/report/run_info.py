@@ -48,6 +48,7 @@ CAPTURE_FIELDS = {
     "cpus_used": NUMBER,
     "cpus": NUMBER,
     "python_tools": TEXT_LIST,
+    "unused_gradients": TABLE,
     "overhead_seconds": TABLE,
 }
 _KINDS: dict[str, type | tuple[type, ...]] = {

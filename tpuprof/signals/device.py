@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.device.unused_gradients import UnusedWork
+from tpuprof.model.held_gradients import HeldGradients, held_gradients
 from tpuprof.model.host.vocabulary import TORCH_TPU
 from tpuprof.model.intervals import covered, intersect, merge, subtract
 from tpuprof.model.steps.training_calls import function_of_program
@@ -148,6 +150,41 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         rows = OpRows.of(self._report.ops)
         names = zip(rows.column("program"), rows.column("name"), strict=True)
         return rows.where([each in copies for each in names]) if copies else rows[:0]
+
+    @signal("gradients")
+    def held_gradients(self) -> HeldGradients:
+        """Gradients that were added up over the captured steps and belong to no optimizer."""
+        found = held_gradients(self._run.info)
+        if found is None:
+            raise Unavailable("the capture did not look for gradients that no optimizer uses")
+        if found.unavailable:
+            raise Unavailable(found.unavailable)
+        return found
+
+    @signal("ops")
+    def unused_work(self) -> UnusedWork | None:
+        """What the programs do for these gradients alone; None where the trace embeds no program."""
+        return next((host.unused for host in self._run.hosts if host.unused is not None), None)
+
+    @signal("ops")
+    def gradient_resets(self) -> tuple[str, ...] | None:
+        """Ops of an eager framework that may set or scale gradients in place; None where the trace shows none of it."""
+        eager = [host.eager for host in self._run.hosts if host.eager is not None and host.eager.ops]
+        return tuple(sorted({name for each in eager for name in each.resets})) if eager else None
+
+    @signal("ops")
+    def unused_ops(self) -> tuple[OpRows, OpRows]:
+        """The ops that compute only for these gradients: those that surely do, and those that may."""
+        rows, work = OpRows.of(self._report.ops), self.unused_work
+        if work is None:
+            return rows[:0], rows[:0]
+        columns = (rows.column(name) for name in ("program", "name", "kind"))
+        keys = [((program, name), kind) for program, name, kind in zip(*columns, strict=True)]
+        sure, possible = (
+            rows.where([kind == "compute" and key in ops for key, kind in keys])
+            for ops in (work.sure, work.possible)
+        )
+        return sure, possible
 
     @signal("share")
     def hbm_share(self) -> float:

@@ -103,6 +103,19 @@ REMEDIES: tuple[Remedy, ...] = (
     ),
     Remedy(("did not look for debugging tools",), _CAPTURE, "The capture looks for debugging tools."),
     Remedy(
+        ("did not look for gradients",), _CAPTURE, "The capture looks for gradients that no optimizer uses."
+    ),
+    Remedy(
+        ("no optimizer of torch.optim stepped",),
+        "",
+        "Nothing decides this: the parameters of other optimizers are not known.",
+    ),
+    Remedy(
+        ("set to zero", "to zero in each step"),
+        "",
+        "Look at the line that sets these gradients to zero: if it alone uses them, they are not needed.",
+    ),
+    Remedy(
         ("no device activity", "no device ops"),
         _CAPTURE,
         _ON_A_TPU,

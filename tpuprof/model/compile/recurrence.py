@@ -189,6 +189,8 @@ class History:
     after: AfterCapture | None = None
     # What TORCH_TRACE logged of programs, where it was on.
     programs: list[TracedProgram] = field(default_factory=list)
+    # How many gradients are added up that no optimizer uses, by shape.
+    unused_gradients: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     @property
     def walls_ms(self) -> dict[int, float]:

@@ -56,6 +56,21 @@ _FREE = frozenset(
 )
 
 
+# Ops that give a tensor other values in place, but for sums.
+_RESETS = frozenset(
+    f"{OP_PREFIX}{name}_"
+    for name in (
+        "zero",
+        "fill",
+        "copy",
+        "mul",
+        "div",
+        "_foreach_zero",
+        "_foreach_copy",
+        "_foreach_mul",
+        "_foreach_div",
+    )
+)
 # Typical steps from which ops and programs are counted in these alone (steps): a program may run in the step after the
 # one that called it, so few steps do not tell. A judgement.
 TYPICAL_FROM_STEPS = 5
@@ -76,7 +91,8 @@ class EagerDispatch:
     dynamo takes to enter the parts. `calls_ps` is what all but the shortest take. These five are of typical steps.
     `optimizer_ps` and `compiled_regions` are None where the framework has no events of such calls; the others then say
     nothing. Where calls are of named functions (JAX), `called` has up to three of them with their calls per step, most
-    often called first, of `kinds` in all.
+    often called first, of `kinds` in all. `resets` are ops of steps, outside of optimizer calls, that may set or scale
+    a gradient in place.
     """
 
     ops: float
@@ -94,6 +110,7 @@ class EagerDispatch:
     calls_ps: float = 0.0
     called: tuple[tuple[str, float], ...] = ()
     kinds: int = 0
+    resets: tuple[str, ...] = ()
 
     @property
     def most_called(self) -> tuple[str, float]:
@@ -114,7 +131,12 @@ def eager_dispatch(
     ops = {id(track): _ops(track, vocabulary) for track in (driver, *backward)}
     calls = _marked(driver, vocabulary, OPTIMIZER_MARK)
     rows = ops[id(driver)]
-    rows = rows[contains(calls, driver.start[rows]) & steps.hold(driver.start[rows])]
+    rows = rows[steps.hold(driver.start[rows])]
+    in_calls = contains(calls, driver.start[rows])
+    others = {
+        driver.plane.events.names[name] for name in np.unique(driver.name_row[rows[~in_calls]]).tolist()
+    }
+    rows = rows[in_calls]
     names = [driver.plane.events.names[name] for name in driver.name_row[rows].tolist()]
     regions, breaks, between, parts = _regions(driver, vocabulary, steps)
     # A step in which a part compiles spends some hundred times as long there: it would stand for all steps.
@@ -140,6 +162,7 @@ def eager_dispatch(
         calls_beyond=float(parts.beyond[typical].mean()),
         parts_ps=float(parts.least[typical].mean()),
         calls_ps=float(parts.most[typical].mean()),
+        resets=tuple(sorted(others & _RESETS)),
     )
 
 

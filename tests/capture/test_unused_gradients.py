@@ -1,0 +1,59 @@
+"""A program whose teacher has gradients is captured, and its rule says what they take; who takes them is left alone."""
+
+import sys
+
+import pytest
+
+from tests import scripts
+from tpuprof.analysis.analyze import analyze_run
+
+PROGRAM = """
+import torch, torch_xla
+torch.manual_seed(0)
+device = torch_xla.device()
+WIDTH = 256
+def model():
+    return torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh(), torch.nn.Linear(WIDTH, WIDTH)).to(device)
+teacher, student = model(), torch.nn.Linear(WIDTH, WIDTH).to(device)
+optimizer = torch.optim.SGD(student.parameters(), lr=0.01)
+batch = torch.randn(256, WIDTH).to(device)
+for step in range(24):
+    optimizer.zero_grad()
+    loss = (student(batch) - teacher(batch)).square().mean()
+    loss.backward()
+    optimizer.step()
+    AFTER
+    torch_xla.sync()
+print(loss.item())
+"""
+# Changes of data are not counted as changes of the tensor: the programs alone tell.
+BY_HAND = """
+    for each in teacher.parameters():
+        each.data.sub_(0.01 * each.grad.data)
+        each.grad.data.zero_()
+"""
+
+
+@pytest.mark.torch_xla
+@pytest.mark.parametrize(
+    ("after", "status"),
+    [
+        ("", "failed"),
+        pytest.param(
+            BY_HAND,
+            "passed",
+            marks=pytest.mark.slow("a second capture, for the side on which no finding stands"),
+        ),
+    ],
+)
+def test_gradients_that_nobody_takes_are_found_in_a_real_program(tmp_path, after, status):
+    script = scripts.write(tmp_path / "train.py", PROGRAM.replace("    AFTER\n", after), prelude=False)
+    done = scripts.capture(tmp_path / "run", sys.executable, script)
+    assert done.returncode == 0, done.stderr
+    report = analyze_run(tmp_path / "run")
+    (found,) = [each for each in report.findings if each.rule == "unused-gradients"]
+    assert (found.status, found.reason == "") == (status, status == "failed")
+    if status == "failed":
+        assert found.title.startswith("Gradients of 4 parameters of teacher take ")
+        assert found.savings is not None and found.confidence == "high"
+        assert any("dot" in each.text for each in found.evidence)
