@@ -11,7 +11,7 @@ import pytest
 from tests import scripts
 from tpuprof.capture.asked_server import BEGINS_WITHIN_SECONDS, AskedServer
 from tpuprof.capture.ports import free_port
-from tpuprof.capture.profiler_session import OurSession, ProfilerTakenError
+from tpuprof.capture.profiler_session import AGAIN_AFTER_SECONDS, OurSession, ProfilerTakenError
 from tpuprof.capture.recorder import GAVE_WAY
 
 PROGRAM = """
@@ -78,7 +78,8 @@ def profiler(monkeypatch):
     return module
 
 
-def test_a_session_that_recorded_nothing_did_not_begin(profiler):
+@pytest.mark.parametrize(("later", "busy"), [(AGAIN_AFTER_SECONDS - 0.1, True), (AGAIN_AFTER_SECONDS, False)])
+def test_a_session_that_recorded_nothing_did_not_begin(profiler, monkeypatch, later, busy):
     state, lock = profiler._profile_state, profiler._profile_state.lock
     session = OurSession("a_profiler")
 
@@ -94,6 +95,9 @@ def test_a_session_that_recorded_nothing_did_not_begin(profiler):
     # The program finds the profiler as it was.
     assert (state.profile_session, state.lock) == (None, lock)
     profiler.on = True
+    now = session._taken + later
+    monkeypatch.setattr("tpuprof.capture.profiler_session.time.monotonic", lambda: now)
+    assert session.busy() is busy
     session.begin(start, stop, profiler.extension)
     assert state.lock is session
 

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from tpuprof.instrument.profiler_on import profiler_on
+from tpuprof.instrument.state import pass_on
+
+# After a session of ours that did not begin, none is tried for so long (s): the other one is being written, and each
+# attempt costs the program a look at its objects. A judgement.
+AGAIN_AFTER_SECONDS = 1.0
 
 
 class ProfilerTakenError(Exception):
@@ -37,9 +42,12 @@ class OurSession:
         # The thread that opens or closes our own session just now.
         self._thread: int | None = None
         self._parents: Any = None
+        self._taken = -AGAIN_AFTER_SECONDS
 
     def busy(self) -> bool:
-        """Whether a session is open, or about to be opened or closed."""
+        """Whether a session is open, is about to be opened or closed, or kept ours from beginning just now."""
+        if time.monotonic() - self._taken < AGAIN_AFTER_SECONDS:
+            return True
         state = state_of(self._module)
         return state is not None and (state.profile_session is not None or state.lock.locked())
 
@@ -51,8 +59,11 @@ class OurSession:
         """
         self._begin(start)
         if profiler_on(extension) is False:
-            with suppress(Exception):
+            try:
                 self.end(stop)
+            except Exception as error:  # it says that another one was there first
+                pass_on(error)
+            self._taken = time.monotonic()
             raise ProfilerTakenError
 
     def _begin(self, start: Callable[[], None]) -> None:
