@@ -313,7 +313,8 @@ def compiled(*, nested, twice=False, late=0):
         main.event("CompiledFunction", begin + 150, 1900)
         write(main, "Torch-Compiled Region: 1/0", begin + 7000 + more, 2000)
         main.event("CompiledFunction", begin + 7100 + more, 1800)
-        run.event("ExecutionTask::Run", begin + 200, 100)
+        for at in (200, 7200):
+            run.event("ExecutionTask::Run", begin + at, 50)
     return trace
 
 

@@ -277,6 +277,8 @@ def broken(parts, steps=8, first=0):
             main.event("CompiledFunction", at + 110 + part * MS, 980)
             late, longer = (first, 0) if part else (0, first)
             backward.event("CompiledFunctionBackward", at + 10 * MS + part * 700 + late, 600 + longer)
+            for begins in (110 + part * MS, 10 * MS + part * 700 + late):
+                run.event("ExecutionTask::Run", at + 600 + begins, 10)
     return trace
 
 

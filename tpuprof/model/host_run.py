@@ -44,6 +44,7 @@ from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.python_calls import tracer_note
+from tpuprof.model.host.queued_programs import queued_programs
 from tpuprof.model.host.reads import (
     IMPLICIT,
     HostRead,
@@ -57,7 +58,7 @@ from tpuprof.model.host.reads import (
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
-from tpuprof.model.host.unfinished_work import feeding_share, own_waits, unfinished_work
+from tpuprof.model.host.unfinished_work import own_waits, unfinished_work
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share, copied_at, given_to, with_awaited_copies
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
@@ -245,7 +246,7 @@ def _analyzed(
         threads=threads,
         queue=_queue(host, devices, virtual_devices, steps)
         if devices or not words.eager
-        else Queue(feeding=feeding_share(host, driver, words, steps, activity.compiling)),
+        else queued_programs(host, driver, words, steps, activity.compiling),
         **fields,
     )
 

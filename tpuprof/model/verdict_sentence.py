@@ -208,13 +208,14 @@ def _behind_sentence(queue: Queue, bound: Bound, of_step: str) -> str:
         meanwhile = f"the host {does} for {of_step}."
         if bound.meanwhile.startswith(parts.USER_PREFIX):
             meanwhile = f"the host is in {parts.noun_of(bound.meanwhile)} for {of_step}."
-    if not queue.handed_over:
+    if queue.never_rests:
         return NEVER_RESTS.format(share=format_share(queue.feeding), meanwhile=meanwhile)
     ran = f"{queue.ran} of them" if queue.ran else "none of them"
+    more = "to see the device" if queue.seen else "to see whether the device falls further behind"
     return (
         f"Undecided: the host handed {queue.handed_over} programs over, and {ran} began while the profiler was on. The "
         f"device is behind the host, so it may be what holds training up, or the profile lost events. Meanwhile "
-        f"{meanwhile} Capture more steps (`--steps`) to see the device."
+        f"{meanwhile} Capture more steps (`--steps`) {more}."
     )
 
 

@@ -26,7 +26,7 @@ from tpuprof.pod.ops import SUMS, OpColumns, same
 from tpuprof.pod.related import PART, apart, together
 from tpuprof.pod.summary import COLUMNS, TRANSFERS, DeviceFacts, HostSummary, Told, steps_from
 
-SCHEMA = "tpuprof.host/9"
+SCHEMA = "tpuprof.host/10"
 SUFFIX = ".tpuprof-host"
 # Larger is no summary (bytes): one of a 2-GB profile takes less than a megabyte.
 MAX_BYTES = 64 << 20

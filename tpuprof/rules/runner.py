@@ -241,7 +241,7 @@ def _of_a_device_behind(outcome: Outcome, signals: Signals) -> Outcome:
 
 
 def _behind(signals: Signals) -> str:
-    return NEVER_RESTS if any(host.queue.feeding for host in signals.hosts) else DEVICE_IS_BEHIND
+    return NEVER_RESTS if any(host.queue.never_rests for host in signals.hosts) else DEVICE_IS_BEHIND
 
 
 def _rank(finding: Finding, behind: set[str], sure: set[str]) -> float:

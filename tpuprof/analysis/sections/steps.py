@@ -99,6 +99,7 @@ def _together(behind: list[Queue]) -> Queue | None:
         sum(each.handed_over for each in behind),
         sum(each.ran for each in behind),
         feeding=max(each.feeding for each in behind),
+        seen=any(each.seen for each in behind),
     )
 
 

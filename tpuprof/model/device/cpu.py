@@ -57,13 +57,19 @@ class Queue:
     """Programs handed to the CPU client while the profiler was on, and those that ran meanwhile, over all devices.
 
     `feeding` is the share of a step in which another thread than the training thread hands programs over, as TorchTPU
-    has one; only of traces without a device plane.
+    has one; only of traces without a device plane, which are not `seen`.
     """
 
     handed_over: int = 0
     ran: int = 0
     devices: int = 1
     feeding: float = 0.0
+    seen: bool = True
+
+    @property
+    def never_rests(self) -> bool:
+        """Whether the thread that hands programs over works all along: the training thread is then ahead of it."""
+        return self.feeding >= NEVER_RESTS_FROM_SHARE
 
     @property
     def grows(self) -> bool:
@@ -71,7 +77,7 @@ class Queue:
 
         Also where the thread that hands them over never rests: the training thread is then ahead of it.
         """
-        if self.feeding >= NEVER_RESTS_FROM_SHARE:
+        if self.never_rests:
             return True
         missing = self.handed_over - self.ran
         return missing >= BEHIND_BY * self.devices and self.ran <= BEHIND_TO_SHARE * self.handed_over
