@@ -1,5 +1,7 @@
 """Copies of inputs have a price where they are long; short ones do not take the finding on memory with them."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.given import given, steps, undonated
@@ -16,3 +18,20 @@ def test_a_finding_on_memory_stays_whatever_its_copies_take(copied_ms, priced):
     assert ("copies whole inputs" in found.title) is priced
     if not priced:
         assert found.savings is None and "only memory is known to be at stake" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("program", "title"),
+    [
+        (
+            "jit_update(7)",
+            "Results of jit_update take 250 B beside the inputs they replace, 25 % of its memory",
+        ),
+        ("", "Results take 250 B beside the inputs they replace, 25 % of the program's memory"),
+    ],
+)
+def test_a_finding_on_memory_names_its_program(program, title):
+    facts = undonated(250)
+    facts["memory"] = replace(facts["memory"], program=program)
+    (found,) = run_rules(given(steps=steps(10, compute=100.0), **facts), [find_rule("lost-donation")])
+    assert found.title == title

@@ -90,16 +90,19 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share if long else 0.0,
         evidence,
-        title=_copied(copied_ms, copies) if long else _kept(lost, peak),
+        title=_copied(copied_ms, copies) if long else _kept(memory.program, lost, peak),
         price=_price(signals, copies, share, copied_ms) if long else None,
         reason="" if long else "the programs hardly copy such inputs, so only memory is known to be at stake",
     )
 
 
-def _kept(lost: int, peak: int) -> str:
+def _kept(program: str, lost: int, peak: int) -> str:
+    """What results take, with the program by name: a program of JAX has several functions."""
+    name = program.partition("(")[0]
+    of, whose = (f" of {name}", "its") if name else ("", "the program's")
     return (
-        f"Results take {format_bytes(lost)} beside the inputs they replace, "
-        f"{format_share(lost / peak)} of the program's memory"
+        f"Results{of} take {format_bytes(lost)} beside the inputs they replace, "
+        f"{format_share(lost / peak)} of {whose} memory"
     )
 
 
