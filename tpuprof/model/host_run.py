@@ -18,19 +18,19 @@ from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of
 from tpuprof.model.compile.unseen import unseen_compiles
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.allocator import Allocated, allocations
-from tpuprof.model.device.collective_role import Role, collective_roles
+from tpuprof.model.device.collective_role import Role
 from tpuprof.model.device.cpu import Queue, queue_of, read_cpu
-from tpuprof.model.device.fusions import read_fusions
 from tpuprof.model.device.gpu import Gpus, count_gpus, lacking_work, read_gpus
 from tpuprof.model.device.host_exchanges import with_purposes
-from tpuprof.model.device.loops import Loop, find_loops
-from tpuprof.model.device.memory import DeviceMemory, device_memory
-from tpuprof.model.device.program_ops import program_ops, programs_in_steps
+from tpuprof.model.device.loops import Loop
+from tpuprof.model.device.memory import DeviceMemory
+from tpuprof.model.device.of_devices import of_devices, twice_of
+from tpuprof.model.device.program_ops import program_ops
 from tpuprof.model.device.recorded_devices import seen_in_steps
 from tpuprof.model.device.recorded_ops import said_of_missing
 from tpuprof.model.device.tpu import Known, read_tpu
-from tpuprof.model.device.unrolled import Repetition, find_repetition
-from tpuprof.model.device.unused_gradients import UnusedWork, unused_work
+from tpuprof.model.device.unrolled import Repetition
+from tpuprof.model.device.unused_gradients import UnusedWork
 from tpuprof.model.device.virtual_devices import counted_as_one, cpu_devices
 from tpuprof.model.host import vocabulary as vocabularies
 from tpuprof.model.host.activity import HostActivity, read_host, with_lock_after_waits
@@ -216,12 +216,12 @@ def _analyzed(
             *seen.notes,
             *counted_as_one(devices, virtual_devices),
             *tracer_note(driver, words),
-            *_twice(words, devices, steps, protos),
+            *twice_of(words, devices, steps, protos),
         ],
         "blind": seen.blind or (bool(host.devices) and not devices),
         "devices_left_out": seen.left_out,
         "device_planes": len(host.devices) or len(host.gpus),
-        **_of_devices(devices, steps, protos, parameter_names, history),
+        **of_devices(devices, steps, protos, parameter_names, history),
     }
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
     # All that does not need it first: steps are attributed on another core meanwhile.
@@ -249,46 +249,6 @@ def _analyzed(
         else queued_programs(host, driver, words, steps, activity.compiling),
         **fields,
     )
-
-
-def _of_devices(
-    devices: list[DeviceActivity],
-    steps: Steps,
-    protos: dict[str, bytes],
-    parameter_names: tuple[str, ...],
-    history: History,
-) -> dict[str, Any]:
-    """Fields of a host that are read from what its devices did, and from their programs."""
-    ran = programs_in_steps(devices, steps)
-    found = {
-        "loops": find_loops(devices[0], steps) if devices else [],
-        "repetition": find_repetition(devices[0], steps, parameter_names, protos) if devices else None,
-        "memory": device_memory(protos, devices[0].type if devices else "", ran),
-        "unused": _unused({name: protos[name] for name in protos.keys() & ran.keys()}, history),
-        "collective_roles": collective_roles(devices, protos, parameter_names),
-    }
-    read_fusions(devices, protos)
-    if protos:
-        from tpuprof.model.device.doubles import note_doubles
-        from tpuprof.model.device.same_work import note_same_work
-
-        note_doubles(devices, protos)
-        note_same_work(devices, protos)
-    return found
-
-
-def _unused(protos: dict[str, bytes], history: History) -> UnusedWork | None:
-    return unused_work(protos, history.unused_gradients) if protos and history.unused_gradients else None
-
-
-def _twice(
-    words: Vocabulary, devices: list[DeviceActivity], steps: Steps, protos: dict[str, bytes]
-) -> list[str]:
-    if words.framework != "jax" or not protos:
-        return []
-    from tpuprof.model.device.computed_twice import computed_twice
-
-    return computed_twice(devices, steps, protos)
 
 
 def _of_host(
