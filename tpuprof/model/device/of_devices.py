@@ -1,0 +1,58 @@
+"""What is read of a host's devices and of their programs, once steps are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tpuprof.model.compile.recurrence import History
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.collective_role import collective_roles
+from tpuprof.model.device.fusions import read_fusions
+from tpuprof.model.device.loops import find_loops
+from tpuprof.model.device.memory import device_memory
+from tpuprof.model.device.program_ops import programs_in_steps
+from tpuprof.model.device.unrolled import find_repetition
+from tpuprof.model.device.unused_gradients import UnusedWork, unused_work
+from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.model.steps import Steps
+
+
+def of_devices(
+    devices: list[DeviceActivity],
+    steps: Steps,
+    protos: dict[str, bytes],
+    parameter_names: tuple[str, ...],
+    history: History,
+) -> dict[str, Any]:
+    """Fields of a host that are read from what its devices did, and from their programs."""
+    ran = programs_in_steps(devices, steps)
+    found = {
+        "loops": find_loops(devices[0], steps) if devices else [],
+        "repetition": find_repetition(devices[0], steps, parameter_names, protos) if devices else None,
+        "memory": device_memory(protos, devices[0].type if devices else "", ran),
+        "unused": _unused({name: protos[name] for name in protos.keys() & ran.keys()}, history),
+        "collective_roles": collective_roles(devices, protos, parameter_names),
+    }
+    read_fusions(devices, protos)
+    if protos:
+        from tpuprof.model.device.doubles import note_doubles
+        from tpuprof.model.device.same_work import note_same_work
+
+        note_doubles(devices, protos)
+        note_same_work(devices, protos)
+    return found
+
+
+def _unused(protos: dict[str, bytes], history: History) -> UnusedWork | None:
+    return unused_work(protos, history.unused_gradients) if protos and history.unused_gradients else None
+
+
+def twice_of(
+    words: Vocabulary, devices: list[DeviceActivity], steps: Steps, protos: dict[str, bytes]
+) -> list[str]:
+    """Notes on programs of JAX whose work a larger program of the step runs as well."""
+    if words.framework != "jax" or not protos:
+        return []
+    from tpuprof.model.device.computed_twice import computed_twice
+
+    return computed_twice(devices, steps, protos)
