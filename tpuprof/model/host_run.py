@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.decode.columns import Trace
 from tpuprof.decode.limited import limited
@@ -15,12 +15,10 @@ from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.compile.in_reads import with_reads
 from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of
-from tpuprof.model.compile.unseen import unseen_compiles
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.allocator import Allocated, allocations
 from tpuprof.model.device.collective_role import Role
 from tpuprof.model.device.cpu import Queue, queue_of, read_cpu
-from tpuprof.model.device.gpu import Gpus, count_gpus, lacking_work, read_gpus
 from tpuprof.model.device.host_exchanges import with_purposes
 from tpuprof.model.device.loops import Loop
 from tpuprof.model.device.memory import DeviceMemory
@@ -30,7 +28,6 @@ from tpuprof.model.device.recorded_devices import seen_in_steps
 from tpuprof.model.device.recorded_ops import said_of_missing
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition
-from tpuprof.model.device.unused_gradients import UnusedWork
 from tpuprof.model.device.virtual_devices import counted_as_one, cpu_devices
 from tpuprof.model.host import vocabulary as vocabularies
 from tpuprof.model.host.activity import HostActivity, read_host, with_lock_after_waits
@@ -44,7 +41,6 @@ from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.python_calls import tracer_note
-from tpuprof.model.host.queued_programs import queued_programs
 from tpuprof.model.host.reads import (
     IMPLICIT,
     HostRead,
@@ -74,6 +70,10 @@ from tpuprof.model.timeline import Host, Track, build_host
 from tpuprof.parallel import begin, in_threads
 from tpuprof.parts import HOST_OTHER
 from tpuprof.records import record
+
+if TYPE_CHECKING:
+    from tpuprof.model.device.gpu import Gpus
+    from tpuprof.model.device.unused_gradients import UnusedWork
 
 NO_HISTORY = History()
 
@@ -229,8 +229,19 @@ def _analyzed(
     if not devices:
         unfinished, feeding = unfinished_work(host, driver, words, steps, activity.compiling)
         breakdown = replace(breakdown, unfinished=unfinished, feeding=feeding)
-    doubts = [*warnings_of(threads), *seen.stopped, *said_of_missing(steps), *lacking_work(steps, devices)]
-    doubts += unseen_compiles(compiles, history.records) if words.eager and not devices else []
+    doubts = [*warnings_of(threads), *seen.stopped, *said_of_missing(steps)]
+    if host.gpus:
+        from tpuprof.model.device.gpu import count_gpus, lacking_work
+
+        doubts += lacking_work(steps, devices)
+        fields["gpus"] = count_gpus(host.gpus, [] if host.devices else devices)
+    queue = _queue(host, devices, virtual_devices, steps)
+    if words.eager and not devices:
+        from tpuprof.model.compile.unseen import unseen_compiles
+        from tpuprof.model.host.queued_programs import queued_programs
+
+        doubts += unseen_compiles(compiles, history.records)
+        queue = queued_programs(host, driver, words, steps, activity.compiling)
     return HostRun(
         name=name,
         size=trace.size,
@@ -244,9 +255,7 @@ def _analyzed(
         warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *doubts]),
         program_ops=_program_ops(breakdown, devices, steps, protos),
         threads=threads,
-        queue=_queue(host, devices, virtual_devices, steps)
-        if devices or not words.eager
-        else queued_programs(host, driver, words, steps, activity.compiling),
+        queue=queue,
         **fields,
     )
 
@@ -291,7 +300,6 @@ def _of_host(
         "unnamed": unnamed_time(driver, activity, steps, devices),
         "handing_over": handing_over(host, words, activity, steps, devices) if driver else None,
         "unexplained_reads_ps": unexplained_reads(driver, words, steps),
-        "gpus": count_gpus(host.gpus, [] if host.devices else devices),
         "allocated": allocations(host, steps),
         "own_waits": None if devices else own_waits(driver, words, steps),
         "records": history.records,
@@ -356,6 +364,8 @@ def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
         known = Known()
         return in_threads(lambda each: read_tpu(*each, known), planes, beside=1)
     if host.gpus:
+        from tpuprof.model.device.gpu import read_gpus
+
         return read_gpus(host.gpus)  # what host threads say of ops is then the GPUs'
     programs = read_hlo_metadata(host.trace)
     cpu = read_cpu(host.threads, virtual_devices or 1, programs.describe, programs.work_of)

@@ -19,7 +19,6 @@ from tpuprof.json_notes import read_json
 from tpuprof.model.attribution import attribute
 from tpuprof.model.busy_machine import busy_machine
 from tpuprof.model.compile.recurrence import History, read_after
-from tpuprof.model.held_gradients import held_gradients
 from tpuprof.model.host_run import HostRun, read_host_run
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
@@ -160,9 +159,18 @@ def _has_died(error: RuntimeError) -> bool:
 def job_facts(folder: Path | None, host: str, info: dict[str, Any]) -> History:
     """What the process of one host noted of its steps, where the run folder has it; `info` is run.json."""
     programs = read_torch_trace(folder / TORCH_TRACE) if folder is not None else []
+    return History(step_records(folder, host), read_after(folder, host), programs, _unused_gradients(info))
+
+
+def _unused_gradients(info: dict[str, Any]) -> dict[tuple[int, ...], int]:
+    """How many gradients of each shape no optimizer uses, as far as the process noted any."""
+    capture = info.get("capture")
+    if not isinstance(capture, dict) or not capture.get("unused_gradients"):
+        return {}
+    from tpuprof.model.held_gradients import held_gradients
+
     held = held_gradients(info)
-    unused = held.by_shape if held is not None else {}
-    return History(step_records(folder, host), read_after(folder, host), programs, unused)
+    return held.by_shape if held is not None else {}
 
 
 def _leave_hosts_out(hosts: list[HostRun]) -> None:

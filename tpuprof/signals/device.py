@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
-from tpuprof.model.device.unused_gradients import UnusedWork
-from tpuprof.model.held_gradients import HeldGradients, held_gradients
 from tpuprof.model.host.vocabulary import TORCH_TPU
 from tpuprof.model.intervals import covered, intersect, merge, subtract
 from tpuprof.model.steps.training_calls import function_of_program
@@ -20,6 +19,10 @@ from tpuprof.signals.inputs import DEVICE_OPS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.signals.telemetry import TelemetrySignals
 from tpuprof.units import PS_PER_MS, ps_to_ms
+
+if TYPE_CHECKING:
+    from tpuprof.model.device.unused_gradients import UnusedWork
+    from tpuprof.model.held_gradients import HeldGradients
 
 # What JAX calls the programs of `jnp.stack` and `jnp.concatenate`, whatever they join.
 JOIN = "concatenate"
@@ -154,7 +157,12 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     @signal("gradients")
     def held_gradients(self) -> HeldGradients:
         """Gradients that were added up over the captured steps and belong to no optimizer."""
-        found = held_gradients(self._run.info)
+        capture = self._run.info.get("capture")
+        found = None
+        if isinstance(capture, dict) and capture.get("unused_gradients"):
+            from tpuprof.model.held_gradients import held_gradients
+
+            found = held_gradients(self._run.info)
         if found is None:
             raise Unavailable("the capture did not look for gradients that no optimizer uses")
         if found.unavailable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.model.compile.recurrence import History
 from tpuprof.model.device.activity import DeviceActivity
@@ -12,9 +12,11 @@ from tpuprof.model.device.loops import find_loops
 from tpuprof.model.device.memory import device_memory
 from tpuprof.model.device.program_ops import programs_in_steps
 from tpuprof.model.device.unrolled import find_repetition
-from tpuprof.model.device.unused_gradients import UnusedWork, unused_work
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
+
+if TYPE_CHECKING:
+    from tpuprof.model.device.unused_gradients import UnusedWork
 
 
 def of_devices(
@@ -44,7 +46,11 @@ def of_devices(
 
 
 def _unused(protos: dict[str, bytes], history: History) -> UnusedWork | None:
-    return unused_work(protos, history.unused_gradients) if protos and history.unused_gradients else None
+    if not protos or not history.unused_gradients:
+        return None
+    from tpuprof.model.device.unused_gradients import unused_work
+
+    return unused_work(protos, history.unused_gradients)
 
 
 def twice_of(

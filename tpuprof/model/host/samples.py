@@ -27,7 +27,6 @@ from tpuprof.model.host.sample_marks import (
     silent_frameworks,
 )
 from tpuprof.model.host.stacks import COMPILING, IO, LOCK, PLAIN, SLEEP, Stack, called, family
-from tpuprof.model.host.torch_on_cpu import mark_host_tensors
 from tpuprof.model.host.unseen_gaps import told_by_others
 from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
@@ -114,6 +113,8 @@ def read_samples(
             if joins_throughout(samples, stacks):
                 return None
             if torch_computes:
+                from tpuprof.model.host.torch_on_cpu import mark_host_tensors
+
                 mark_host_tensors(samples, stacks)
             reads = times_of(driver, HOST_READ)
             cuts, bounds = cuts_of(host, reads)

@@ -53,10 +53,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tpuprof import parts as part
-from tpuprof.model.device.unused_gradients import UnusedWork
-from tpuprof.model.held_gradients import GradientGroup, HeldGradients
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import (
@@ -76,6 +75,10 @@ from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import counted, format_share, listed
+
+if TYPE_CHECKING:
+    from tpuprof.model.device.unused_gradients import UnusedWork
+    from tpuprof.model.held_gradients import GradientGroup, HeldGradients
 
 # Modules named in the title (modules): with more, a title is no sentence that can be read.
 NAMED = 2
