@@ -6,7 +6,7 @@ import gc
 import pytest
 import torch
 
-from tpuprof.capture.held_gradients import BY_CLOCK, FROZEN, NO_OPTIMIZER, HeldGradients
+from tpuprof.capture.held_gradients import BY_CLOCK, FROZEN, GONE, NO_OPTIMIZER, HeldGradients
 
 BATCH = torch.ones(4, 8)
 
@@ -200,3 +200,15 @@ def test_gradients_that_were_made_anew_have_fewer_changes_than_steps():
     noted = looked(Anew(), before=8)
     assert noted["steps_before"] == 8
     assert {each["changes_before"] for each in noted["parameters"]} == {2}
+
+
+def test_a_program_that_left_its_function_before_the_recording_ended_is_not_passed():
+    held, run = HeldGradients(), Distilled()
+    for at in range(6):
+        if at == 3:
+            held.begins()
+        run(at)
+        held.stepped(0)
+    del run
+    gc.collect()
+    assert held.ends() == {"unavailable": GONE}

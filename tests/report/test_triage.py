@@ -30,7 +30,7 @@ from tpuprof.analysis.sections.measure_next import (
     remedy_of,
 )
 from tpuprof.analysis.sections.why import decision_rows
-from tpuprof.capture.held_gradients import NO_OPTIMIZER
+from tpuprof.capture.held_gradients import GONE, NO_OPTIMIZER
 from tpuprof.cli.analyze import analyze
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.decisions import MS, SHARE, Decision
@@ -105,6 +105,7 @@ def test_every_remedy_is_of_some_reason():
         "no run folder with torch_xla's counters",
         "the trace states no FLOPs for its ops",
         NO_OPTIMIZER,
+        GONE,
         "aten::zero_ may set the gradients of teacher to zero in each step",
     }
     for remedy in REMEDIES:

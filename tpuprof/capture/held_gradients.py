@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from tpuprof.instrument.state import pass_on
@@ -27,6 +28,7 @@ NO_OPTIMIZER = (
     "no optimizer of torch.optim stepped in the captured steps, so who uses the gradients is unknown"
 )
 BY_CLOCK = "gradients were not looked at, since the recording followed no steps; mark them with tpuprof.step"
+GONE = "the program let go of its parameters before the recording ended, so their gradients were not looked at again"
 FROZEN = "gc.freeze() hides the program's objects, so its parameters were not found"
 
 
@@ -47,6 +49,7 @@ class HeldGradients:
         self._before: Counter[int] = Counter()
         self._seen: list[_Seen] = []
         self._optimizers = 0
+        self._first: Callable[[], Any] = lambda: None
         self._why_not = NO_TORCH
 
     def stepped(self, number: int) -> None:
@@ -84,12 +87,15 @@ class HeldGradients:
         steps = max((count - self._before[number] for number, count in self._calls.items()), default=0)
         if rows and not steps:
             return {"unavailable": NO_OPTIMIZER}
+        if not rows and any(each.parameter() is None for each in seen) and self._has_left():
+            return {"unavailable": GONE}
         before = max(self._before.values(), default=0)
         return {"optimizers": self._optimizers, "steps": steps, "steps_before": before, "parameters": rows}
 
     def _find(self) -> None:
         parameters, optimizers = _alive()
         self._optimizers = len(optimizers)
+        self._first = weakref.ref(optimizers[0]) if optimizers else lambda: None
         used = {id(each) for optimizer in optimizers for each in _parameters_of(optimizer)}
         for each in parameters:
             if id(each) in used or not each.requires_grad or not each.is_leaf:
@@ -97,6 +103,10 @@ class HeldGradients:
             gradient = each.grad
             if gradient is not None:
                 self._seen.append(_Seen(weakref.ref(each), id(gradient), gradient._version, each._version))
+
+    def _has_left(self) -> bool:
+        """Whether the program left the function that trains: its optimizer is gone as well, or Python ends."""
+        return self._first() is None or not threading.main_thread().is_alive()
 
 
 def _why_not(by_clock: bool) -> str:

@@ -106,6 +106,11 @@ REMEDIES: tuple[Remedy, ...] = (
         ("did not look for gradients",), _CAPTURE, "The capture looks for gradients that no optimizer uses."
     ),
     Remedy(
+        ("let go of its parameters",),
+        "",
+        "Train for more steps: the recording then ends before the program does.",
+    ),
+    Remedy(
         ("no optimizer of torch.optim stepped",),
         "",
         "Nothing decides this: the parameters of other optimizers are not known.",

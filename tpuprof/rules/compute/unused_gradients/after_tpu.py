@@ -5,7 +5,7 @@ import torch_tpu  # noqa: F401  # the "tpu" device
 
 import tpuprof
 
-WIDTH, DEPTH, BATCH, STEPS = 64, 8, 16, 60
+WIDTH, DEPTH, BATCH, STEPS = 256, 8, 256, 150
 
 torch.manual_seed(0)
 layers = [layer for _ in range(DEPTH) for layer in (torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU())]
