@@ -63,7 +63,10 @@ def test_reads_in_the_backward_pass_are_at_the_line_that_calls_it(tmp_path, begi
     below = "_engine_run_backward (/venv/lib/python3.11/site-packages/torch/autograd/graph.py:9)"
     for step in range(STEPS):
         for at, until, line, frames in ((0, begins, 3, ()), (begins, 700, 4, (below,))):
-            words = {"frames": ";".join((f"<module> (train.py:{line})", *frames)), "source": f"train.py:{line}"}
+            words = {
+                "frames": ";".join((f"<module> (train.py:{line})", *frames)),
+                "source": f"train.py:{line}",
+            }
             trace.sampled(step * 1000 + at, until - at, stack=line, call="", user_call="", **words)
     records = [StepRecord(0, 1_000_000, captured=True, counters=NO_OP)]
     host = read_host_run("host", trace.write(tmp_path / "host.xplane.pb"), history=History(records))

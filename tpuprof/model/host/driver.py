@@ -47,9 +47,7 @@ def _most_ops(host: Host, vocabulary: Vocabulary) -> Track | None:
     """The thread that called most ops, autograd's own threads left out; None where none did."""
     rows = by_plane(host.threads, lambda plane: vocabulary.driver_ops.rows(plane.events.names))
     counts = [
-        (_count(track, rows[id(track.plane)]), track)
-        for track in host.threads
-        if not is_autograd(track)
+        (_count(track, rows[id(track.plane)]), track) for track in host.threads if not is_autograd(track)
     ]
     most, track = max(counts, key=lambda each: each[0], default=(0, None))
     return track if most else None
