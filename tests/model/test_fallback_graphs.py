@@ -6,7 +6,7 @@ import pytest
 
 from tests.model.test_read_graphs import STEPS, program, trace_of
 from tpuprof.model.compile.recurrence import History
-from tpuprof.model.host.reads import IMPLICIT
+from tpuprof.model.host.reads import IMPLICIT, IMPLICIT_BACKWARD
 from tpuprof.model.host_run import read_host_run
 from tpuprof.model.step_times import StepTimes
 from tpuprof.model.telemetry import StepRecord
@@ -40,12 +40,39 @@ def test_reads_of_the_program_are_none(tmp_path):
     assert (found, len(reads)) == ([], 1)
 
 
-def test_reads_of_code_in_cpp_are_reads(tmp_path):
-    """`torchvision.ops.nms` reads how many boxes are left: "Nothing: no rule failed" was said of a detector."""
-    found, (read,) = rows(tmp_path, {"MarkStep": 1, "aten::_local_scalar_dense": 1}, fetches=True)
+NO_OP = {"MarkStep": 1, "aten::_local_scalar_dense": 1}
+
+
+@pytest.mark.parametrize(("thread", "call"), [("python", IMPLICIT), ("pt_autograd_0", IMPLICIT_BACKWARD)])
+def test_reads_of_code_in_cpp_are_reads(tmp_path, thread, call):
+    """`torchvision.ops.nms` reads how many boxes are left: "Nothing: no rule failed" was said of a detector.
+
+    So do checks of anomaly detection in autograd's thread: 91 reads per step, which ran the step's graph again, were
+    "values are read, but the device has work meanwhile".
+    """
+    found, (read,) = rows(tmp_path, NO_OP, fetches=True, thread=thread)
     assert found == []
-    assert (read.call, read.source, read.occurrences) == (IMPLICIT, "", STEPS)
+    assert (read.call, read.source, read.occurrences) == (call, "", STEPS)
     assert read.again_ps / 1e6 == 500.0 * STEPS
+
+
+@pytest.mark.parametrize("begins", [100, 300], ids=["seen", "seen after the read"])
+def test_reads_in_the_backward_pass_are_at_the_line_that_calls_it(tmp_path, begins):
+    """Samples are of the training thread; between two of them nothing shows when it called `.backward()`."""
+    trace = trace_of(reads=range(STEPS), fetches=True, thread="pt_autograd_0")
+    below = "_engine_run_backward (/venv/lib/python3.11/site-packages/torch/autograd/graph.py:9)"
+    for step in range(STEPS):
+        for at, until, line, frames in ((0, begins, 3, ()), (begins, 700, 4, (below,))):
+            words = {
+                "frames": ";".join((f"<module> (train.py:{line})", *frames)),
+                "source": f"train.py:{line}",
+            }
+            trace.sampled(step * 1000 + at, until - at, stack=line, call="", user_call="", **words)
+    records = [StepRecord(0, 1_000_000, captured=True, counters=NO_OP)]
+    host = read_host_run("host", trace.write(tmp_path / "host.xplane.pb"), history=History(records))
+    (read,) = host.host_reads
+    assert (read.call, read.source, read.occurrences) == (IMPLICIT_BACKWARD, "train.py:4", STEPS)
+    assert [each.source for each in host.read_graphs] == ["train.py:4"]
 
 
 def load(**given):

@@ -196,6 +196,15 @@ def test_the_verdict_names_the_read_that_runs_graphs_not_the_wait_that_blocks_lo
     assert f"It is .item() at {LINE}." in report.verdict.sentence
 
 
+def test_the_verdict_and_the_price_of_one_read_have_one_bound(analyze):
+    """Turns and work done again were added up to 70 % of a step that the read blocks for 40 %."""
+    report = analyze(trace_of(reads=range(STEPS), device=300))
+    (found,) = (each for each in report.findings if each.rule == "device-to-host-sync")
+    said = "take turns, and the step computes the same again, which costs up to 40 % of each step (400 µs of"
+    assert said in report.verdict.sentence
+    assert (found.savings.low, found.savings.high) == (pytest.approx(0.3), pytest.approx(0.4))
+
+
 def test_where_the_read_computes_something_else_it_is_not_named(analyze):
     report = analyze(trace_of(of_step=program(6, size=16)))
     assert report.verdict.bound != "sync"

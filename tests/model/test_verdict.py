@@ -10,6 +10,7 @@ from tpuprof.analysis.sections.verdict import _how_often, _named_read
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
+from tpuprof.model.read_limits import BESIDE_READS
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.verdict import AS_LARGE_FROM, IDLES_BEYOND, SLOWER_FROM, bound_of
 from tpuprof.model.verdict_reads import BALANCE_FOR_SYNC, OF_TRACING_FOR_READS
@@ -534,6 +535,26 @@ def test_turns_and_work_done_again_are_both_in_what_reads_cost(again, cost, said
     found = bound_of(times)
     assert (found.word, found.ms) == ("sync", pytest.approx(cost))
     assert said in sentence(found, times, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("blocked", "on_cpu", "cost"),
+    [
+        (40.0, False, 38.0),
+        (30.0, False, 30.0),
+        # The host is also slower right after a read, where both share CPUs.
+        (22.0, True, 22.0 * BESIDE_READS),
+        (30.0, True, 38.0),
+    ],
+)
+def test_turns_and_work_done_again_cost_no_more_than_reads_gain(blocked, on_cpu, cost):
+    """What a read blocks holds the run of its graph: "up to 119 of 167 ms" was said of reads that blocked 65.
+
+    The price of the same reads was 54.5 to 93.6 ms.
+    """
+    times = replace(load({"tracing": 20.0}, host_work=25.0, reads=1.0), again=18.0)
+    found = bound_of(replace(times, blocked=blocked, on_cpu=on_cpu))
+    assert (found.again, found.by_turns, found.ms) == (True, True, pytest.approx(cost))
 
 
 def test_work_done_again_does_not_stand_for_turns_too_short_to_name():

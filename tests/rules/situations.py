@@ -23,6 +23,7 @@ from tpuprof.model.device.unused_gradients import UnusedWork
 from tpuprof.model.held_gradients import GradientGroup, HeldGradients
 from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
+from tpuprof.model.host.reads import IMPLICIT_BACKWARD
 from tpuprof.model.preflight_notes import Variant
 from tpuprof.model.read_graphs import ReadGraphs
 from tpuprof.report.op_rows import OpRows
@@ -149,6 +150,15 @@ def computed_again(ms):
     by_step = np.array([5 * ms, 5 * ms, *[0.0] * 8])
     graphs = ReadGraphs("item", "train.py:5", 2, 10, 10, by_step.astype(np.int64))
     return {**reads(0.2, 0.1, 2 * ms), "computed_again_ms": by_step, "read_graphs": [graphs]}
+
+
+def read_in_backward(per_step=91):
+    """Such graphs, which reads run that autograd's thread makes, so many per step."""
+    facts = computed_again(20.0)
+    graphs = [replace(each, call=IMPLICIT_BACKWARD) for each in facts["read_graphs"]]
+    (row,) = facts["report"]["host_reads"]
+    row = replace(row, call=IMPLICIT_BACKWARD, occurrences=per_step * len(facts["steps"]))
+    return {**facts, "read_graphs": graphs, "report": {"host_reads": [row]}}
 
 
 def collectives(kind, share, fsdp=False):

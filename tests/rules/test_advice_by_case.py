@@ -7,7 +7,7 @@ import pytest
 
 from tests.rules.given import compiled, given, step, steps
 from tests.rules.situations import computed_again as read_again
-from tests.rules.situations import dispatched, reads, recompiled
+from tests.rules.situations import dispatched, read_in_backward, reads, recompiled
 from tests.rules.test_few_steps import asleep_in
 from tpuprof.model.compile.cause import (
     NEW_FUNCTION,
@@ -18,15 +18,16 @@ from tpuprof.model.compile.cause import (
     WEIGHTS,
 )
 from tpuprof.model.compile.unseen import unseen_compiles
-from tpuprof.model.host.reads import IMPLICIT
+from tpuprof.model.host.reads import IMPLICIT, IMPLICIT_BACKWARD
+from tpuprof.model.python_tools import ANOMALY
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.schema import Cause
 from tpuprof.report.sections import HostStackRow, InputRow
 from tpuprof.rules.docstring import Page
-from tpuprof.rules.host.device_to_host_sync.rule import SEVERAL_FROM
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
 from tpuprof.rules.shared.host_cases import ADVISED_FROM_SHARE, NEAR_LINES, host_cases
+from tpuprof.rules.shared.read_cases import SEVERAL_FROM
 from tpuprof.signals.telemetry import CompileLimit
 
 TEXT = """A rule.
@@ -253,7 +254,19 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"function", "static", "number", "flow", "ask", "other", "ends", "unseen"},
         "recompiles-shape": {"grows", "kept", "batch", "weights"},
-        "device-to-host-sync": {"value", "several", "early", "wait", "branch", "arrays", "library", "sized"},
+        "device-to-host-sync": {
+            "value",
+            "several",
+            "early",
+            "wait",
+            "branch",
+            "arrays",
+            "library",
+            "sized",
+            "anomaly",
+            "backward",
+        },
+        "debug-tool-on": {"memory", "command", "checked", "hook", "anomaly", "setting", "leaks"},
         "straggler-host": {"alone", "turns"},
         "barrier-skew": {"alone", "turns"},
         "eager-dispatch": {"ops", "beside", "backward", "limit", "slices", "torchax", "buffer"},
@@ -347,6 +360,74 @@ def test_several_values_of_a_step_are_to_be_read_at_once(reads_per_step, call, s
     outcome = rule.check(given(**{**situation, "report": {"host_reads": rows}}, framework="torch_xla"))
     text = rule.page.remedy("torch_xla").text_for(outcome.cases)
     assert ("stack them and read once" in text) is several
+
+
+@pytest.mark.parametrize(
+    ("tools", "cases", "said", "not_said"),
+    [
+        (
+            [ANOMALY],
+            {"anomaly"},
+            "leave out `torch.autograd.set_detect_anomaly(True)`",
+            "keep such parameters",
+        ),
+        (["tracemalloc"], {"backward"}, "keep such parameters on the device", "set_detect_anomaly"),
+    ],
+)
+def test_reads_in_the_backward_pass_are_of_anomaly_detection_where_it_was_on(tools, cases, said, not_said):
+    """They were to be read after `torch_xla.sync()`, and a library's check to be turned off."""
+    rule = find_rule("device-to-host-sync")
+    situation = {**reads(1.0, 0.5, 50.0, IMPLICIT_BACKWARD), "python_tools_if_noted": tools}
+    outcome = rule.check(given(**situation, framework="torch_xla"))
+    assert (outcome.status, outcome.cases) == ("failed", cases)
+    text = rule.page.remedy("torch_xla").text_for(outcome.cases)
+    assert said in text
+    assert not_said not in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "framework", "said"),
+    [
+        ("tracemalloc", "torch_xla", "`tracemalloc.stop()` ends"),
+        ("coverage", "torch_tpu", "`coverage run`"),
+        ("a debugger (pydevd)", "jax", "or a debugger"),
+        ("Python's development mode (-X dev)", "torch_xla", "`PYTHONDEVMODE`"),
+        ("PYTHONMALLOC", "jax", "`PYTHONMALLOC` out of the command"),
+        ("settrace of train", "torch_xla", "`sys.settrace(None)`"),
+        (ANOMALY, "torch_xla", "computes the step again from its start"),
+        (ANOMALY, "torch_tpu", "while you look for a NaN"),
+        ("jax_debug_nans", "jax", "of the same name in capitals"),
+        ("jax_check_tracer_leaks", "jax", "has each call traced"),
+        ("memray", "torch_xla", ""),
+    ],
+)
+def test_the_advice_is_for_the_tools_that_were_found(tool, framework, said):
+    """With anomaly detection alone it began "`tracemalloc.stop()` ends the first"."""
+    rule = find_rule("debug-tool-on")
+    outcome = rule.check(given(python_tools=[tool], steps=steps(tracing=50.0), report={"host_reads": []}))
+    text = rule.page.remedy(framework).text_for(outcome.cases)
+    own = (
+        "`tracemalloc",
+        "`coverage",
+        "PYTHONMALLOC",
+        "`sys.settrace",
+        "set_detect_anomaly",
+        "JAX_DEBUG_NANS",
+    )
+    assert text.startswith("Train without the tool")
+    assert said in text
+    assert sum(each in text for each in own) == (1 if said else 0)
+
+
+def test_anomaly_detection_is_said_to_read_a_value_for_each_gradient():
+    rule = find_rule("debug-tool-on")
+    facts = read_in_backward(91)
+    for tool, reads_said in ((ANOMALY, True), ("tracemalloc", False)):
+        outcome = rule.check(given(**facts, python_tools=[tool], framework="torch_xla"))
+        units = [(each.text, each.value) for each in outcome.evidence]
+        assert outcome.title.endswith(": 91 reads per step") is reads_said
+        assert (("values that autograd's thread reads", 91.0) in units) is reads_said
+        assert any("does again" in text and value > 0 for text, value in units) is reads_said
 
 
 def test_a_read_that_runs_a_graph_of_its_own_is_to_come_after_the_cut():

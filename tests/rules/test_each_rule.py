@@ -46,6 +46,7 @@ from tests.rules.situations import (
     info,
     offloaded,
     parts_of,
+    read_in_backward,
     read_in_one,
     reading_in_each,
     reads,
@@ -68,6 +69,7 @@ from tpuprof.model.device.compute import PADDED_FROM
 from tpuprof.model.device.unused_gradients import UnusedWork
 from tpuprof.model.held_gradients import HeldGradients
 from tpuprof.model.host.eager_mode import EagerOps
+from tpuprof.model.python_tools import ANOMALY
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Cause, HostReadRow
@@ -208,6 +210,7 @@ CASES = {
     "debug-tool-on": [
         ("tracemalloc", "failed", {**tools("tracemalloc"), "steps": steps(tracing=100 * ABOVE)}),
         ("a debugger beside a busy device", "passed", {**tools("pdb"), "steps": steps(tracing=100 * BELOW)}),
+        ("a check of each gradient", "failed", {**tools(ANOMALY), **read_in_backward()}),
         ("a check of each result", "failed", {**tools("jax_debug_nans"), "steps": steps(compute=90.0)}),
         ("a read of the program", "failed", {**tools("yappi"), "steps": steps(device_to_host_sync=100 * ABOVE)}),
         ("Python of the program", "failed", {**tools("coverage"), "steps": steps(**{"host:python": 100 * ABOVE})}),
@@ -474,6 +477,7 @@ CASES = {
         ("no telemetry", "unavailable", NOTHING),
     ],
     "device-to-host-sync": [
+        ("in the backward pass", "failed", {**read_in_backward(), "framework": "torch_xla"}),
         ("nothing cuts the graph", "passed", uncut(ABOVE, "item")),
         ("computed again", "failed", computed_again(100 * ABOVE)),
         ("hardly computed again", "passed", computed_again(100 * BELOW)),

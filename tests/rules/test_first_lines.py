@@ -7,9 +7,9 @@ import pytest
 from tests.rules.given import given, read, steps
 from tests.rules.situations import reads
 from tpuprof.report.sections import HostStackRow
-from tpuprof.rules.host.device_to_host_sync.rule import ADVISED_FROM_SHARE
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
+from tpuprof.rules.shared.read_cases import ADVISED_FROM_SHARE
 
 LINE = "train.py:9"
 

@@ -6,11 +6,12 @@ import pytest
 
 from tests.rules.given import given, steps
 from tests.rules.situations import computed_again, reads
+from tpuprof.model.read_limits import BESIDE_READS
 from tpuprof.parts import TRACING
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
-from tpuprof.rules.shared.read_graphs import AGAIN_OF_BLOCKED, BESIDE_READS, OF_BLOCKED, UNTOLD
+from tpuprof.rules.shared.read_graphs import AGAIN_OF_BLOCKED, OF_BLOCKED, UNTOLD
 from tpuprof.units import PS_PER_MS
 
 

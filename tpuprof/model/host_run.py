@@ -42,13 +42,12 @@ from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.python_calls import tracer_note
 from tpuprof.model.host.reads import (
-    IMPLICIT,
     HostRead,
     array_reads,
     blocked_by_step,
     host_reads,
+    implicit_read,
     implicit_reads,
-    seen_at,
     unexplained_reads,
 )
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
@@ -273,13 +272,13 @@ def _of_host(
     """Fields of a host that are read from its threads, and from what the process noted."""
     reading = [driver, *autograd_threads(host)] if driver else []
     lowered, fell_back = none_fell_back(history.records), fallback_counts(history.records)
-    implicit = implicit_reads(driver, words, steps, activity.samples) if lowered else []
+    implicit = implicit_reads(reading, words, steps, activity.samples) if lowered else []
     blocked = activity.spans(Activity.DEVICE_TO_HOST_SYNC)
     of_jax = driver if words.framework == "jax" else None
     unmarked = array_reads(activity.samples, blocked, steps, of_jax, words)
     return {
         "read_graphs": read_graphs(cutting_reads, reading, words, steps, devices, protos, activity.compiling)
-        + _graphs_of(implicit, reading[:1], words, steps, devices, protos, activity),
+        + _graphs_of(implicit, reading, words, steps, devices, protos, activity),
         "fallback_graphs": read_graphs(fetching_inputs, reading, words, steps, devices, protos)
         if fell_back
         else [],
@@ -329,7 +328,7 @@ def _graphs_of(
         devices,
         protos,
         activity.compiling,
-        lambda thread, row: (IMPLICIT, seen_at(activity.samples, int(thread.start[row]))),
+        lambda thread, row: implicit_read(thread, row, activity.samples),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+# Checks each gradient for a NaN.
+ANOMALY = "torch.autograd.set_detect_anomaly"
 # Words of the verdict that such a tool can make: it slows the host's work, has each result checked, or lets nothing
 # that was compiled be used again.
 _MADE_BY_TOOLS = ("tracing", "dispatch", "host", "input", "sync", "compile", "annotation", "undecided")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tpuprof.model.decisions import MS, SHARE, STEPS, Decisions
+from tpuprof.model.read_limits import reads_cost_at_most
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.verdict_words import (
     DEVICE_BOUND_FROM_SHARE,
@@ -15,6 +16,7 @@ from tpuprof.model.verdict_words import (
     groups_of,
     named,
 )
+from tpuprof.parts import COMPILE
 
 # Device time over host work (ratio) from which a read that lets them take turns is the thing to fix: below
 # it the host is the slower of the two by far, and would hold the step back without the read as well.
@@ -57,9 +59,10 @@ def reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Boun
     ):
         if load.again and _again_costs_more(load, turns, why):
             return Bound("sync", load.again / load.wall, load.again, again=True)
-        # Without the read the step is shorter by both: what idles in turns, and what the device does again.
+        # Without the read the step is shorter by both: what idles in turns, and what the device does again. A part of
+        # that is one time, as the read waits for the run of its own graph.
         twice = load.again >= NAMED_FROM_SHARE * load.wall
-        cost = turns + (load.again if twice else 0.0)
+        cost = _no_more_than_gained(load, turns + load.again) if twice else turns
         return Bound("sync", cost / load.wall, cost, again=twice, by_turns=True)
     if load.again and _computes_again(load, word, ms, why):
         return Bound("sync", load.again / load.wall, load.again, again=True)
@@ -227,7 +230,7 @@ def _made_for_reads(load: StepTimes, why: Decisions) -> Bound | None:
         no="the wait for the values is what the reads cost",
     ):
         return None
-    cost = load.for_reads + groups_of(load).get("sync", 0.0) + load.again
+    cost = _no_more_than_gained(load, load.for_reads + groups_of(load).get("sync", 0.0) + load.again)
     return Bound("sync", cost / load.wall, cost, by_cuts=True)
 
 
@@ -250,7 +253,16 @@ def _cuts_of_reads(load: StepTimes, word: str, ms: float, why: Decisions) -> Bou
         no=f"without them {named(word)} costs more, and is named",
     ):
         return None
+    cost = _no_more_than_gained(load, cost)
     return Bound("sync", cost / load.wall, cost, by_cuts=True)
+
+
+def _no_more_than_gained(load: StepTimes, cost: float) -> float:
+    """The cost, and no more than a step is shorter without the reads: the limit that their price has as well."""
+    if load.blocked is None:
+        return cost
+    idle = load.wall - load.parts.get(COMPILE, 0.0) - load.busy
+    return min(cost, reads_cost_at_most(idle, load.again, load.blocked, on_cpu=load.on_cpu))
 
 
 def fallbacks_hold_it(

@@ -186,6 +186,11 @@ class TelemetrySignals(SignalsBase):
             raise Unavailable("the capture did not look for debugging tools of Python")
         return found
 
+    @signal("names")
+    def python_tools_if_noted(self) -> list[str]:
+        """The same, empty where run.json has none: for rules that only add to what they know."""
+        return python_tools(self._run.info or {}) or []
+
     @signal("yes or no")
     def predicted(self) -> bool:
         """Whether the run was predicted by a preflight: no program trained."""

@@ -80,6 +80,7 @@ def mean_step(
         cpu_wait=cpu_wait(info or {}) or 0.0,
         host_wait=of_host,
         device_wait=of_others if on_cpu else 0.0,
+        on_cpu=on_cpu,
         for_reads=mean(host.breakdown.for_reads for host in hosts),
         ready=mean(host.breakdown.ready for host in hosts),
         at_once=max(

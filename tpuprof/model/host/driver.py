@@ -35,16 +35,19 @@ def find_driver(host: Host, vocabulary: Vocabulary) -> Track | None:
 
 def autograd_threads(host: Host) -> list[Track]:
     """The threads on which PyTorch runs backward passes."""
-    return [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
+    return [track for track in host.threads if is_autograd(track)]
+
+
+def is_autograd(track: Track) -> bool:
+    """Whether PyTorch runs backward passes on that thread."""
+    return track.label.startswith(AUTOGRAD_THREAD)
 
 
 def _most_ops(host: Host, vocabulary: Vocabulary) -> Track | None:
     """The thread that called most ops, autograd's own threads left out; None where none did."""
     rows = by_plane(host.threads, lambda plane: vocabulary.driver_ops.rows(plane.events.names))
     counts = [
-        (_count(track, rows[id(track.plane)]), track)
-        for track in host.threads
-        if not track.label.startswith(AUTOGRAD_THREAD)
+        (_count(track, rows[id(track.plane)]), track) for track in host.threads if not is_autograd(track)
     ]
     most, track = max(counts, key=lambda each: each[0], default=(0, None))
     return track if most else None

@@ -10,8 +10,6 @@ from tpuprof.model.host.op_cost import BLOCKED_FROM_SHARE, Sample
 from tpuprof.model.host.sample_events import BLOCKING, TRACING_FROM_SHARE
 from tpuprof.model.host.stacks import Stack
 
-# The function of torch in which the training thread waits for autograd's.
-_BACKWARD = "_engine_run_backward"
 # Share of the other Python threads' CPU time for which the training thread must sleep, in no call that blocks, for them
 # to work with the lock (share). Threads that work without it (NumPy on large arrays, a compressor) let it run on: it
 # sleeps for next to none of their time. Of two threads of plain Python it was 0.5 to 0.6. A judgement.
@@ -41,7 +39,7 @@ def _may_wait_for_others(each: Sample, stacks: list[Stack]) -> bool:
     """Whether the thread may have slept for something else: a call that blocks, the device, or autograd's thread."""
     if each.family in BLOCKING or each.cut or each.read or each.in_call:
         return True
-    return each.stack >= 0 and any(_BACKWARD in frame for frame in stacks[each.stack].frames)
+    return each.stack >= 0 and stacks[each.stack].waits_for_autograd
 
 
 def _waits_for_the_same_cpu(each: Sample, left: int) -> int:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpuprof.model.host.array_waits import array_waits, waits_between
-from tpuprof.model.host.aten_fallbacks import fetching_inputs
+from tpuprof.model.host.aten_fallbacks import BETWEEN_PS, fetching_inputs
 from tpuprof.model.host.blocking_waits import waits_by_reason
+from tpuprof.model.host.driver import is_autograd
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, subtract, union
@@ -27,8 +28,12 @@ from tpuprof.records import record
 READ_CALLS = frozenset(READ_METHODS)
 # Reads that C++ code makes of a value: a tensor that stands for a number in a call (`value=lr`), `torch.equal`.
 IMPLICIT = "an implicit read"
+# Those that autograd's thread makes: each result of anomaly detection's check, and sizes that the device finds.
+IMPLICIT_BACKWARD = "an implicit read in the backward pass"
+# Reads that no call of the program asks for.
+IMPLICIT_READS = frozenset((IMPLICIT, IMPLICIT_BACKWARD))
 # Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
-WAIT_CALLS = WAITS_ALONE | {"to", "__array__", "device_get", IMPLICIT}
+WAIT_CALLS = WAITS_ALONE | {"to", "__array__", "device_get"} | IMPLICIT_READS
 # All of them.
 CALLS = READ_CALLS | WAIT_CALLS
 
@@ -103,18 +108,46 @@ def blocked_by_step(reads: Sequence[HostRead], steps: Steps) -> Int64:
 
 
 def implicit_reads(
-    driver: Track | None, vocabulary: Vocabulary, steps: Steps, samples: HostSamples | None
+    threads: Sequence[Track], vocabulary: Vocabulary, steps: Steps, samples: HostSamples | None
 ) -> list[HostRead]:
-    """Transfers in steps that no call of the program asks for, where no op ran on the CPU; their lines by samples."""
-    if driver is None or not len(steps):
-        return []
-    rows = fetching_inputs(driver, vocabulary, steps)
-    groups: dict[str, list[int]] = {}
-    for row in rows.tolist():
-        groups.setdefault(seen_at(samples, int(driver.start[row])), []).append(row)
-    return [
-        _read(driver, (IMPLICIT, source), np.array(each, np.int64), steps) for source, each in groups.items()
+    """Transfers in steps that no call of the program asks for, where no op ran on the CPU; their lines by samples.
+
+    `threads` are the training thread and those of autograd, which anomaly detection has read a value per gradient.
+    """
+    found = []
+    for thread in threads if len(steps) else ():
+        groups: dict[tuple[str, str], list[int]] = {}
+        for row in fetching_inputs(thread, vocabulary, steps).tolist():
+            groups.setdefault(implicit_read(thread, row, samples), []).append(row)
+        found += [_read(thread, key, np.array(each, np.int64), steps) for key, each in groups.items()]
+    return found
+
+
+def implicit_read(thread: Track, row: int, samples: HostSamples | None) -> tuple[str, str]:
+    """The call and the line of a read that no call of the program asks for."""
+    at = int(thread.start[row])
+    if is_autograd(thread):
+        return IMPLICIT_BACKWARD, _backward_at(samples, at)
+    return IMPLICIT, seen_at(samples, at)
+
+
+def _backward_at(samples: HostSamples | None, at: int) -> str:
+    """The line of `.backward()` at which samples, of the training thread, show it wait for autograd at that moment.
+
+    Between two samples nothing shows when it began to wait: the nearest piece of such a wait counts, within two of
+    their intervals. Empty where none is so near.
+    """
+    if samples is None:
+        return ""
+    first = int(np.searchsorted(samples.end, at - BETWEEN_PS))
+    last = int(np.searchsorted(samples.start, at + BETWEEN_PS, "right"))
+    near = [
+        (max(int(samples.start[row]) - at, at - int(samples.end[row]), 0), stack.source)
+        for row in range(first, last)
+        if int(samples.stack[row]) >= 0
+        and (stack := samples.stacks[int(samples.stack[row])]).waits_for_autograd
     ]
+    return min(near, default=(0, ""), key=lambda each: each[0])[1]
 
 
 def array_reads(

@@ -122,7 +122,14 @@ class Stack:
         """What the user's line calls; where that has no source text, what the innermost frame does."""
         return self.user_call or self.call
 
+    @property
+    def waits_for_autograd(self) -> bool:
+        """Whether the thread waits in `.backward()` for autograd's thread."""
+        return any(_BACKWARD in frame for frame in self.frames)
 
+
+# The function of torch in which the training thread waits for autograd's.
+_BACKWARD = "_engine_run_backward"
 # As programs write it: `tpuprof.step(number)`, `with tpuprof.annotate("forward"):`.
 _OWN_CALL = re.compile(r"(with )?tpuprof\.\w+\(")
 

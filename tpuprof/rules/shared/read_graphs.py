@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.in_few_steps import said_of_few
+from tpuprof.model.read_limits import reads_cost_at_most
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Outcome, Price, failed
@@ -24,11 +25,6 @@ READ = "host_read"
 # What of a step goes with its reads: what the host itself does in a read too, but for tracing that the step's own graph
 # then needs.
 GONE = Change(unblock=True, named_events={READ: 0.0})
-# What reads that run graphs save at most on a device that is this machine's CPU, over what they block (ratio). The host
-# traces more slowly right after a read, as the device's threads had the CPUs and their caches: with 20 reads of tiny
-# graphs per step a backward pass took 2.1 ms, without them 0.6. Captured steps of 15.9 ms, blocked for 8.5, were 3.6 ms
-# without the reads; other programs gained 0.8 to 1.4 times what was blocked (torch_xla 2.9, 2 CPUs).
-BESIDE_READS = 1.45
 # All of the device's work over what reads block, up to which the reads wait for the host's own work more than for the
 # device (ratio).
 OF_BLOCKED = 0.5
@@ -150,8 +146,8 @@ def _limits(signals: Signals, twice: float) -> tuple[float, float]:
     """
     rest, busy = signals.uncompiled_ms, signals.step_ms * signals.busy_share
     blocked = blocked_by_reads(signals)
-    beside = BESIDE_READS if signals.device_type == "CPU" else 1.0
-    most = max(min(rest - busy + twice, beside * max(blocked, _in_calls(signals))), twice)
+    around = max(blocked, _in_calls(signals))
+    most = reads_cost_at_most(rest - busy, twice, around, on_cpu=signals.device_type == "CPU")
     return max(min(blocked + twice - busy, most), twice), most
 
 

@@ -29,6 +29,14 @@ and the read computes nothing again.
 itself, as soon as its size is needed. Call `torch_xla.sync()` once before the first such op, so that what they need is
 computed once; copy several small inputs to the host at once; or keep the size fixed (`topk`, `torch.where`).
 
+[anomaly] Anomaly detection reads these values, one for each gradient: leave out
+`torch.autograd.set_detect_anomaly(True)`, and capture again. It slows the host as well, so that a step may be shorter
+without it by more than the price of the reads.
+
+[backward] No call of the program reads in the backward pass. A tensor of the host that takes a gradient, and that
+`.to(device)` copies in the forward pass, gets its gradient on the host: keep such parameters on the device. A result
+whose size the device finds (`x[mask]`) may also have its size read there: keep the size fixed (`torch.where`).
+
 [arrays] Where NumPy or Python computes with tensors that are copied to the host, write that in torch ops: they stay in
 the graph. An average of the weights can live on the device too. What must be on the host, copy after
 `torch_xla.sync()`, and rarely.
@@ -139,7 +147,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof import parts as part
-from tpuprof.model.host.reads import IMPLICIT, spoken_read
+from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.report.schema import Evidence
@@ -150,10 +158,10 @@ from tpuprof.rules.shared.named_reads import (
     at_place,
     blocked_by_reads,
     blocked_evidence,
-    in_library,
     of_each_step,
     spoken,
 )
+from tpuprof.rules.shared.read_cases import IN_BACKWARD, read_cases
 from tpuprof.rules.shared.read_graphs import GONE, computed_again, own_graphs
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -165,16 +173,9 @@ from tpuprof.units import counted, format_share
 # program whose price was right at 54 % busy and programs that are busy nearly all of the step, whose measured gains
 # (paired runs on a shared machine) reached from nothing to a quarter of the step.
 DEVICE_MOSTLY_BUSY_FROM = 0.7
-# Share of what all reads block from which one's kind has its advice (share): a fifth, as in host-blocked.
-ADVISED_FROM_SHARE = 0.2
-# Reads of a step from which it reads several values (reads per step): half of the steps may read one more, for a log.
-SEVERAL_FROM = 1.5
 # Why reads cost little: the device works beside them, or they take time and wait for nothing.
 HAS_WORK = "values are read, but the device has work meanwhile"
 ARE_READY = "values are read when they are ready: that is the host's own work, and no wait"
-# Calls whose value decides what the program does next, and those that hand an array over, for NumPy or for a log.
-_BRANCHES = frozenset({"__bool__"})
-_ARRAYS = frozenset({"cpu", "to", "numpy", "tolist", "device_get", "__array__"})
 
 
 @rule(
@@ -198,6 +199,7 @@ _ARRAYS = frozenset({"cpu", "to", "numpy", "tolist", "device_get", "__array__"})
         "idles_in_reads",
         "turns_at_most",
         "falls_back",
+        "python_tools_if_noted",
         "host_reads",
         "python_reads",
         "reads_in_steps_share",
@@ -218,39 +220,11 @@ def check(signals: Signals) -> Outcome:
     """Fail where reads make the device work twice, or where most steps hold one and its turns are worth naming."""
     if uncut(signals):
         return passed(reason=SEE)
-    early, cases = computed_again(signals) or own_graphs(signals), _cases(signals)
+    early, cases = computed_again(signals) or own_graphs(signals), read_cases(signals)
     if early:
-        return replace(early, cases=cases | {"early"})
+        # A read in the backward pass has no line that could come later.
+        return replace(early, cases=cases | (set() if cases <= IN_BACKWARD else {"early"}))
     return replace(_turns(signals, cases), cases=cases)
-
-
-def _cases(signals: Signals) -> frozenset[str]:
-    """What the values are read for, as far as the calls show: each has advice of its own.
-
-    A value that a library reads is no read of the program's: its options are what can be changed. An array that a
-    library is given and reads is the program's.
-    """
-    enough = ADVISED_FROM_SHARE * blocked_by_reads(signals)
-    found = [row for row in signals.host_reads if row.blocked_ms_per_step >= enough]
-    rows = [row for row in found if row.call != IMPLICIT]
-    own = [row for row in rows if row.call in _ARRAYS or not in_library(signals, row.source)]
-    calls = {row.call for row in own}
-    cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
-    cases |= {"library"} if len(own) < len(rows) else set()
-    cases |= {"wait"} if calls & WAITS_ALONE else set()
-    cases |= {"several"} if _reads_several(signals) else set()
-    cases |= {"sized"} if len(rows) < len(found) else set()
-    return frozenset(cases | ({"value"} if calls - _BRANCHES - WAITS_ALONE or not cases else set()))
-
-
-def _reads_several(signals: Signals) -> bool:
-    """Whether a step reads several values that may be read at once: a library's reads, and conditions, are none."""
-    rows = [
-        row
-        for row in signals.host_reads
-        if row.call not in WAITS_ALONE | _BRANCHES | {IMPLICIT} and not in_library(signals, row.source)
-    ]
-    return sum(row.occurrences for row in rows) >= SEVERAL_FROM * len(signals.steps)
 
 
 def _turns(signals: Signals, cases: frozenset[str]) -> Outcome:
