@@ -10,7 +10,7 @@ from tpuprof.analysis.sections.verdict import _how_often, _named_read
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
-from tpuprof.model.read_limits import BESIDE_READS
+from tpuprof.model.read_graphs import BESIDE_READS
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.verdict import AS_LARGE_FROM, IDLES_BEYOND, SLOWER_FROM, bound_of
 from tpuprof.model.verdict_reads import BALANCE_FOR_SYNC, OF_TRACING_FOR_READS

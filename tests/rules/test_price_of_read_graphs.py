@@ -6,7 +6,7 @@ import pytest
 
 from tests.rules.given import given, steps
 from tests.rules.situations import computed_again, reads
-from tpuprof.model.read_limits import BESIDE_READS
+from tpuprof.model.read_graphs import BESIDE_READS
 from tpuprof.parts import TRACING
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.registry import find_rule

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tpuprof.model.decisions import MS, SHARE, STEPS, Decisions
-from tpuprof.model.read_limits import reads_cost_at_most
+from tpuprof.model.read_graphs import reads_cost_at_most
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.verdict_words import (
     DEVICE_BOUND_FROM_SHARE,

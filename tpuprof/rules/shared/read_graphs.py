@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.in_few_steps import said_of_few
-from tpuprof.model.read_limits import reads_cost_at_most
+from tpuprof.model.read_graphs import reads_cost_at_most
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Outcome, Price, failed
