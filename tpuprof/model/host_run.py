@@ -43,6 +43,7 @@ from tpuprof.model.host.event_times import find_named_events
 from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
+from tpuprof.model.host.ops_without_graphs import ops_without_graphs
 from tpuprof.model.host.python_calls import tracer_note
 from tpuprof.model.host.queued_programs import queued_programs
 from tpuprof.model.host.reads import (
@@ -199,7 +200,8 @@ def _analyzed(
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
     threads = training_threads(host, words, driver)
-    activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records))
+    computed = ops_without_graphs(host, driver, words) if history.ops_at_once else EMPTY
+    activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records), computed=computed)
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
     steps, compiles, history = host_steps(host, words, driver, devices, activity, history, protos)
@@ -224,6 +226,7 @@ def _analyzed(
         **of_devices(devices, steps, protos, parameter_names, history),
     }
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
+    fields["eager"] = eager_dispatch(host, driver, words, steps, computed)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = replace(attributed(), blocked=blocked_by_step(fields["host_reads"], steps))
     if not devices:
@@ -283,7 +286,6 @@ def _of_host(
         "graph_cuts": graph_cuts(driver, words, steps),
         "optimizer_steps": steps_with_calls(driver, steps.end),
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
-        "eager": eager_dispatch(host, driver, words, steps),
         "compiled_parts": compiled_parts(host, driver, words, steps, _waiting(activity, devices)),
         "copied_again": again_share(driver, activity, steps),
         "copied_for": given_to(driver, words, steps),

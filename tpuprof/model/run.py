@@ -20,6 +20,7 @@ from tpuprof.model.attribution import attribute
 from tpuprof.model.busy_machine import busy_machine
 from tpuprof.model.compile.recurrence import History, read_after
 from tpuprof.model.held_gradients import held_gradients
+from tpuprof.model.host.ops_without_graphs import ops_at_once
 from tpuprof.model.host_run import HostRun, read_host_run
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
@@ -162,7 +163,8 @@ def job_facts(folder: Path | None, host: str, info: dict[str, Any]) -> History:
     programs = read_torch_trace(folder / TORCH_TRACE) if folder is not None else []
     held = held_gradients(info)
     unused = held.by_shape if held is not None else {}
-    return History(step_records(folder, host), read_after(folder, host), programs, unused)
+    records, after = step_records(folder, host), read_after(folder, host)
+    return History(records, after, programs, unused, ops_at_once(info))
 
 
 def _leave_hosts_out(hosts: list[HostRun]) -> None:

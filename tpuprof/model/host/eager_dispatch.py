@@ -123,18 +123,19 @@ class EagerDispatch:
 
 
 def eager_dispatch(
-    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps
+    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps, computed: Spans = EMPTY
 ) -> EagerDispatch | None:
-    """What each step dispatches; None for other frameworks, and where there is no step."""
+    """What each step dispatches, but for ops `computed` on the host; None for other frameworks, and without a step."""
     if not vocabulary.eager or driver is None or not len(steps):
         return None
     count = len(steps)
     if vocabulary.calls.prefixes:
         return _calls(driver, vocabulary, steps)
     backward = autograd_threads(host)
-    ops = {id(track): _ops(track, vocabulary) for track in (driver, *backward)}
+    ops = {id(track): outermost_ops(track, vocabulary) for track in (driver, *backward)}
     calls = _marked(driver, vocabulary, OPTIMIZER_MARK)
     rows = ops[id(driver)]
+    ops[id(driver)] = rows = rows[~contains(computed, driver.start[rows])]
     rows = rows[steps.hold(driver.start[rows])]
     in_calls = contains(calls, driver.start[rows])
     others = {
@@ -155,7 +156,7 @@ def eager_dispatch(
     for track, each in zip(backward, behind, strict=True):
         passes, gaps = _backward_calls(track, each, steps)
         parts, between_backward = parts.and_those(passes), between_backward + gaps
-        calls_made = calls_made + [len(own) for own in _by_step(track, each, steps)]
+        calls_made = calls_made + np.array([len(own) for own in _by_step(track, each, steps)], np.int64)
     return EagerDispatch(
         ops=sum(int(usual.hold(track.start[ops[id(track)]]).sum()) for track in (driver, *backward))
         / len(usual),
@@ -364,7 +365,7 @@ def _rows_of(driver: Track, vocabulary: Vocabulary, named: str) -> Int64:
     return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
-def _ops(track: Track, vocabulary: Vocabulary) -> Int64:
+def outermost_ops(track: Track, vocabulary: Vocabulary) -> Int64:
     """Rows of ops that lie in no other op, nor in what covers all in it (a loader that stacks its batch).
 
     An op that reads a value is none. What a read calls before it are ops: torch formats a tensor that is printed on the
