@@ -6,6 +6,9 @@ Steps of TorchTPU or JAX in which the training thread spends at least a tenth of
 over programs while nothing hides it, and hands over at least eight programs. In JAX the device's work for programs of
 one or two ops counts for up to half of that tenth.
 
+In TorchTPU calls of the parts of a broken graph are left out: graph-breaks counts those. So are ops on tensors in the
+host's memory, where ops are not deferred: no graph is built of them, and they are the host's own work.
+
 ## Why it costs time
 
 TorchTPU's default mode runs one program per op, and so does JAX outside of `jax.jit`. Each costs the host a dispatch,
