@@ -198,7 +198,8 @@ def _analyzed(
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
     threads = training_threads(host, words, driver)
-    activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records))
+    computed = _computed(host, driver, words) if history.ops_at_once else EMPTY
+    activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records), computed=computed)
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
     steps, compiles, history = host_steps(host, words, driver, devices, activity, history, protos)
@@ -223,6 +224,7 @@ def _analyzed(
         **of_devices(devices, steps, protos, parameter_names, history),
     }
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
+    fields["eager"] = eager_dispatch(host, driver, words, steps, computed)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = replace(attributed(), blocked=blocked_by_step(fields["host_reads"], steps))
     if not devices:
@@ -259,6 +261,12 @@ def _analyzed(
     )
 
 
+def _computed(host: Host, driver: Track | None, words: Vocabulary) -> Spans:
+    from tpuprof.model.host.ops_without_graphs import ops_without_graphs
+
+    return ops_without_graphs(host, driver, words)
+
+
 def _of_host(
     host: Host,
     words: Vocabulary,
@@ -291,7 +299,6 @@ def _of_host(
         "graph_cuts": graph_cuts(driver, words, steps),
         "optimizer_steps": steps_with_calls(driver, steps.end),
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
-        "eager": eager_dispatch(host, driver, words, steps),
         "compiled_parts": compiled_parts(host, driver, words, steps, _waiting(activity, devices)),
         "copied_again": again_share(driver, activity, steps),
         "copied_for": given_to(driver, words, steps),

@@ -23,6 +23,7 @@ from tpuprof.model.host_run import HostRun, read_host_run
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
 from tpuprof.model.proof_notes import Proof, read_proofs
+from tpuprof.model.run_facts import ops_at_once
 from tpuprof.model.span_notes import read_span_notes
 from tpuprof.model.steps import no_steps
 from tpuprof.model.steps.few import in_the_means
@@ -159,7 +160,8 @@ def _has_died(error: RuntimeError) -> bool:
 def job_facts(folder: Path | None, host: str, info: dict[str, Any]) -> History:
     """What the process of one host noted of its steps, where the run folder has it; `info` is run.json."""
     programs = read_torch_trace(folder / TORCH_TRACE) if folder is not None else []
-    return History(step_records(folder, host), read_after(folder, host), programs, _unused_gradients(info))
+    records, after = step_records(folder, host), read_after(folder, host)
+    return History(records, after, programs, _unused_gradients(info), ops_at_once(info))
 
 
 def _unused_gradients(info: dict[str, Any]) -> dict[tuple[int, ...], int]:

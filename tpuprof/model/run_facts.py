@@ -26,3 +26,17 @@ def frameworks_stated(of_hosts: set[str], info: Mapping[str, Any] | None) -> str
     """The frameworks of a run's hosts; where no host left an event that tells, that of the capture."""
     noted = (info or {}).get("framework") if of_hosts == {"unknown"} else None
     return str(noted or ", ".join(sorted(of_hosts)))
+
+
+def ops_at_once(info: dict[str, Any]) -> bool:
+    """Whether run.json is of TorchTPU, and says that ops are not deferred."""
+    return info.get("framework") == "torch_tpu" and not defers_ops(info)
+
+
+def defers_ops(info: dict[str, Any]) -> bool:
+    """Whether run.json says that the program or its environment defers ops."""
+    if info.get("defers_ops") is True:
+        return True
+    environment = info.get("environment")
+    said = environment.get("TORCH_TPU_DEFER_AND_FUSE") if isinstance(environment, dict) else None
+    return str(said or "0").lower() not in ("0", "false", "off")

@@ -11,6 +11,7 @@ from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.cpu_plugin import on_cpu_plugin
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.python_tools import python_tools
+from tpuprof.model.run_facts import defers_ops
 from tpuprof.model.telemetry import StepRecord, compile_seconds_before
 from tpuprof.records import record as frozen
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
@@ -253,11 +254,7 @@ class TelemetrySignals(SignalsBase):
     @signal("yes or no")
     def defers_ops(self) -> bool:
         """Whether TorchTPU defers and fuses ops, by the program or its environment; no where run.json says neither."""
-        if self._run.info.get("defers_ops") is True:
-            return True
-        environment = self._run.info.get("environment")
-        said = environment.get("TORCH_TPU_DEFER_AND_FUSE") if isinstance(environment, dict) else None
-        return str(said or "0").lower() not in ("0", "false", "off")
+        return defers_ops(self._run.info)
 
     @signal("features")
     def features(self) -> list[str]:

@@ -24,7 +24,7 @@ from tpuprof.model.host.driver import autograd_threads
 from tpuprof.model.host.interval_pieces import GIL
 from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
-from tpuprof.model.host.recorded import Recorded, recorded_of
+from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.sample_events import times_of
 from tpuprof.model.host.samples import HostSamples, read_samples, refine
 from tpuprof.model.host.stacks import COMPILING
@@ -96,14 +96,19 @@ class HostActivity:
 
 
 def read_host(
-    host: Host, vocabulary: Vocabulary, driver: Track | None, *, all_lowered: bool = False
+    host: Host,
+    vocabulary: Vocabulary,
+    driver: Track | None,
+    *,
+    all_lowered: bool = False,
+    computed: Spans = EMPTY,
 ) -> HostActivity:
     """Classify a host's time by its training thread, `driver`.
 
     Time that no event explains goes by the samples of that thread's stack. Without samples it is tracing under an
     annotation in which many ops were traced, and the vocabulary's residual elsewhere. An annotation in which next to
     no op was traced goes by its own name. `all_lowered` says that counters show no op that ran on the CPU: transfers
-    that the program did not ask for are then reads of values, and fetch no inputs.
+    that the program did not ask for are then reads of values, and fetch no inputs. In `computed` ops run on the host.
     """
     by_activity: dict[Activity, Spans] = {}
     user, named = dict[str, Spans](), dict[str, Spans]()
@@ -115,10 +120,10 @@ def read_host(
         by_activity, user = _classify(driver, vocabulary)
         if vocabulary.eager or vocabulary.residual == Activity.HOST_OTHER:
             # Between its events the thread runs Python, too: only captures by tpuprof have an event around a step.
-            outside = _outside_events(driver, recorded_of(host))
+            outside = recorded_of(host).outside_events(driver)
             by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], outside)
         calls_are_events = vocabulary.building is Activity.DISPATCH
-        on_host = _ops_on_host(by_activity, driver, vocabulary, rest, codes)
+        on_host = _ops_on_host(by_activity, driver, vocabulary, rest, codes, computed)
         calling = by_activity[Activity.DISPATCH] if vocabulary.eager else None
         # What a loader calls is the loader's, ops and all: its lines count as they are seen. So do those in annotations
         # and garbage collections, which are no calls of the framework.
@@ -202,6 +207,7 @@ def _ops_on_host(
     vocabulary: Vocabulary,
     rest: list[Track],
     codes: dict[int, Int64],
+    computed: Spans,
 ) -> Spans:
     """Ops that the training thread computes itself are no dispatch: samples tell their lines. When it does so."""
     if not vocabulary.eager:
@@ -211,8 +217,9 @@ def _ops_on_host(
     kinds = (Activity.DISPATCH, Activity.COMPILE, Activity.HOST_TO_DEVICE)
     calls = by_activity[Activity.DISPATCH]
     on_host = ops_on_host(driver, lambda: merge(*(_on_threads(rest, codes, each) for each in kinds)), calls)
+    on_host = merge(on_host, computed)
     by_activity[Activity.DISPATCH] = subtract(calls, on_host)
-    by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], on_host)
+    by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], intersect(calls, on_host))
     return on_host
 
 
@@ -314,13 +321,6 @@ def _short(rest: Spans) -> Spans:
     """Pauses that are too short for anything but the way from one op to the next."""
     chosen = rest.end - rest.start <= EAGER_PAUSE_PS
     return Spans(rest.start[chosen], rest.end[chosen])
-
-
-def _outside_events(driver: Track, recorded: Recorded) -> Spans:
-    """Time of the training thread in no event, from its first to its last, or from sample to sample."""
-    inside = union(driver.start, driver.end)
-    first, last = recorded.extent(driver)
-    return subtract(union(np.array([first]), np.array([last])), inside)
 
 
 def _covered(driver: Track, activity: Int64, vocabulary: Vocabulary, saving: npt.NDArray[np.bool_]) -> Int64:

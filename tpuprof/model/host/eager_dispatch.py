@@ -88,7 +88,9 @@ class EagerDispatch:
     training thread from the first to the last of them in which none of what was compiled runs, `between_backward_ps`
     the same of their backward passes. `calls_beyond` are the
     calls beyond one forward and one backward; they take `parts_ps` at least, each as long as the shortest, with what
-    dynamo takes to enter the parts. `calls_ps` is what all but the shortest take. These five are of typical steps.
+    dynamo takes to enter the parts. `calls_ps` is what all but the shortest take. `compiled_calls` are all of them,
+    forward and backward, a program each. `repeats` are forward calls of a function that ran before in the same pass,
+    without a compiled backward pass in between: micro-batches are none. These seven are of typical steps.
     `optimizer_ps` and `compiled_regions` are None where the framework has no events of such calls; the others then say
     nothing. Where calls are of named functions (JAX), `called` has up to three of them with their calls per step, most
     often called first, of `kinds` in all. `resets` are ops of steps, outside of optimizer calls, that may set or scale
@@ -108,6 +110,8 @@ class EagerDispatch:
     calls_beyond: float = 0.0
     parts_ps: float = 0.0
     calls_ps: float = 0.0
+    compiled_calls: float = 0.0
+    repeats: float = 0.0
     called: tuple[tuple[str, float], ...] = ()
     kinds: int = 0
     resets: tuple[str, ...] = ()
@@ -119,18 +123,19 @@ class EagerDispatch:
 
 
 def eager_dispatch(
-    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps
+    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps, computed: Spans = EMPTY
 ) -> EagerDispatch | None:
-    """What each step dispatches; None for other frameworks, and where there is no step."""
+    """What each step dispatches, but for ops `computed` on the host; None for other frameworks, and without a step."""
     if not vocabulary.eager or driver is None or not len(steps):
         return None
     count = len(steps)
     if vocabulary.calls.prefixes:
         return _calls(driver, vocabulary, steps)
     backward = autograd_threads(host)
-    ops = {id(track): _ops(track, vocabulary) for track in (driver, *backward)}
+    ops = {id(track): outermost_ops(track, vocabulary) for track in (driver, *backward)}
     calls = _marked(driver, vocabulary, OPTIMIZER_MARK)
     rows = ops[id(driver)]
+    ops[id(driver)] = rows = rows[~contains(computed, driver.start[rows])]
     rows = rows[steps.hold(driver.start[rows])]
     in_calls = contains(calls, driver.start[rows])
     others = {
@@ -144,9 +149,14 @@ def eager_dispatch(
     # The first evaluation, which compiles, called 45 ops in one of eight steps.
     usual = steps.only(np.flatnonzero(typical)) if int(typical.sum()) >= TYPICAL_FROM_STEPS else steps
     between_backward = np.zeros(len(steps), np.int64)
-    for track in backward:
-        passes, gaps = _backward_calls(track, vocabulary, steps)
+    behind = [_rows_of(track, vocabulary, BACKWARD_MARK) for track in backward]
+    calls_made, repeats = _forward_calls(
+        driver, vocabulary, steps, [track.start[rows] for track, rows in zip(backward, behind, strict=True)]
+    )
+    for track, each in zip(backward, behind, strict=True):
+        passes, gaps = _backward_calls(track, each, steps)
         parts, between_backward = parts.and_those(passes), between_backward + gaps
+        calls_made = calls_made + np.array([len(own) for own in _by_step(track, each, steps)], np.int64)
     return EagerDispatch(
         ops=sum(int(usual.hold(track.start[ops[id(track)]]).sum()) for track in (driver, *backward))
         / len(usual),
@@ -162,6 +172,8 @@ def eager_dispatch(
         calls_beyond=float(parts.beyond[typical].mean()),
         parts_ps=float(parts.least[typical].mean()),
         calls_ps=float(parts.most[typical].mean()),
+        compiled_calls=float(calls_made[typical].mean()),
+        repeats=float(repeats[typical].mean()),
         resets=tuple(sorted(others & _RESETS)),
     )
 
@@ -293,9 +305,26 @@ def _entering(driver: Track, regions: Int64, calls: Int64, lookups: Int64) -> in
     return sum(int(each.min()) * (len(each) - 1) for each in (looked, checked) if len(each))
 
 
-def _backward_calls(track: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[_Calls, Int64]:
+def _forward_calls(
+    driver: Track, vocabulary: Vocabulary, steps: Steps, backward: Sequence[Int64]
+) -> tuple[Int64, Int64]:
+    """Calls of compiled functions by step, and how many of them repeat one of the same pass.
+
+    `backward` tells when compiled backward passes begin: what is called after one belongs to the next pass.
+    """
+    begun = np.sort(np.concatenate([*backward, np.empty(0, np.int64)]))
+    rows = _by_step(driver, _rows_of(driver, vocabulary, COMPILED_REGION), steps)
+    kinds = [
+        len(set(zip(driver.name_row[own].tolist(), np.searchsorted(begun, driver.start[own]), strict=True)))
+        for own in rows
+    ]
+    calls = np.array([len(own) for own in rows], np.int64)
+    return calls, calls - np.array(kinds, np.int64)
+
+
+def _backward_calls(track: Track, rows_of_all: Int64, steps: Steps) -> tuple[_Calls, Int64]:
     """An autograd thread's calls of compiled backward passes, and the time between them by step (ps)."""
-    rows = _by_step(track, _rows_of(track, vocabulary, BACKWARD_MARK), steps)
+    rows = _by_step(track, rows_of_all, steps)
     lengths = [track.end[own] - track.start[own] for own in rows]
     between = [
         int(track.end[own].max() - track.start[own][0] - length.sum()) if len(own) else 0
@@ -336,7 +365,7 @@ def _rows_of(driver: Track, vocabulary: Vocabulary, named: str) -> Int64:
     return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
-def _ops(track: Track, vocabulary: Vocabulary) -> Int64:
+def outermost_ops(track: Track, vocabulary: Vocabulary) -> Int64:
     """Rows of ops that lie in no other op, nor in what covers all in it (a loader that stacks its batch).
 
     An op that reads a value is none. What a read calls before it are ops: torch formats a tensor that is printed on the

@@ -27,10 +27,15 @@ def queued_programs(
 
     In 27 captures on a CPU plugin as many ran as were handed over, or more; in two whose device was behind 56 and 68 %.
     """
-    handed = sum(_count(host, vocabulary.named(name)) for name in _HANDED_OVER)
-    ran = min(_count(host, vocabulary.handed_over), handed)
+    handed, ran = programs_counted(host, vocabulary)
     feeding = feeding_share(host, driver, vocabulary, steps, compiling)
     return Queue(handed, ran, feeding=feeding, seen=False)
+
+
+def programs_counted(host: Host, vocabulary: Vocabulary) -> tuple[int, int]:
+    """How many programs were handed over, and how many of so many ran."""
+    handed = sum(_count(host, vocabulary.named(name)) for name in _HANDED_OVER)
+    return handed, min(_count(host, vocabulary.handed_over), handed)
 
 
 def _count(host: Host, names: NameSet) -> int:

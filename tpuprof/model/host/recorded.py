@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from tpuprof.model.host.vocabulary import FOLDER, NameSet
-from tpuprof.model.intervals import EMPTY, Int64, Spans, covered
+from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import SAMPLE
 from tpuprof.records import record
@@ -47,6 +47,11 @@ class Recorded:
     def extent(self, driver: Track) -> tuple[int, int]:
         """From the first to the last event or sample of a thread, without what the profiler does (ps)."""
         return self.around(int(driver.start.min()), int(driver.end.max()))
+
+    def outside_events(self, driver: Track) -> Spans:
+        """Time of a thread in no event, from its first to its last, or from sample to sample."""
+        first, last = self.extent(driver)
+        return subtract(union(np.array([first]), np.array([last])), union(driver.start, driver.end))
 
     def around(self, first: int, last: int) -> tuple[int, int]:
         """A time (ps) with the samples before and after it, without what the profiler does."""

@@ -6,6 +6,9 @@ Steps of TorchTPU or JAX in which the training thread spends at least a tenth of
 over programs while nothing hides it, and hands over at least eight programs. In JAX the device's work for programs of
 one or two ops counts for up to half of that tenth.
 
+In TorchTPU calls of the parts of a broken graph are left out: graph-breaks counts those. So are ops on tensors in the
+host's memory, where ops are not deferred: no graph is built of them, and they are the host's own work.
+
 ## Why it costs time
 
 TorchTPU's default mode runs one program per op, and so does JAX outside of `jax.jit`. Each costs the host a dispatch,
@@ -81,13 +84,13 @@ from tpuprof.report.host_lines import LINE_FROM_SHARE, lines_of, running
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
 from tpuprof.rules.programs import JAX
-from tpuprof.rules.shared.compiled_functions import functions_called
+from tpuprof.rules.shared.compiled_functions import breaks_of, functions_called
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, PRICED_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.signals.device import JOIN
 from tpuprof.signals.telemetry import CompileLimit
 from tpuprof.simulate.change import Change
-from tpuprof.units import count_of, counted, format_share, listed
+from tpuprof.units import PS_PER_MS, count_of, counted, format_share, listed
 
 # Programs of a step from which its ops run one by one (programs), as for torch_xla's eager mode: a fused step of the
 # smallest model has four (measured with torch_tpu 0.2), its forward and backward pass and update one by one over 20.
@@ -137,6 +140,7 @@ BESIDE_FROM_REGIONS = 0.5
         "eager_dispatch",
         "defers_ops",
         "noted_compile_limits",
+        "noted_graph_breaks",
         "stacks_if_sampled",
         "one_op_programs_share",
         "joining_share",
@@ -159,12 +163,19 @@ def check(signals: Signals) -> Outcome:
     if not found.programs and found.ops >= EAGER_FROM_PROGRAMS:
         return not_checked("no program ran in the captured steps: the host ran ahead of them", evidence)
     # Functions of torch.compile are programs too, and no ops.
-    alone = found.programs - OF_A_FUNCTION * _compiled_calls(found)
+    alone = _alone(found)
     if min(alone, found.ops) < EAGER_FROM_PROGRAMS:
         programs = counted(round(found.programs), "program")
         return passed(evidence, reason=f"a step is {programs}: its ops are fused or compiled")
     # Without a device plane the host may run ahead, and a typical step be over long before its work is done.
     step_ms = signals.typical_ms + (0.0 if signals.sees_device else signals.unfinished_ms)
+    if _is_broken(signals, found):
+        # Calling the parts of a broken graph is what graph-breaks counts.
+        parts = min(found.calls_ps / PS_PER_MS, dispatch)
+        dispatch -= parts
+        evidence.append(
+            Evidence("calling all but one part of the broken graph, left out here", parts, "ms per step")
+        )
     share = dispatch / step_ms
     alone_share = _alone_share(signals, found) * signals.typical_parts.get(part.COMPUTE, 0.0) / step_ms
     if share < PRICED_FROM_SHARE or share + alone_share < FAILS_FROM_SHARE:
@@ -174,10 +185,15 @@ def check(signals: Signals) -> Outcome:
     return _failed(signals, found, evidence, share, alone_share)
 
 
-def _compiled_calls(found: EagerDispatch) -> float:
-    """Calls of torch.compile's functions, at least: after a graph break one function may be called for each layer."""
+def _alone(found: EagerDispatch) -> float:
+    """Programs that are of no function of torch.compile: after a graph break one may be called for each layer."""
     parts = found.graph_breaks + 1 if found.graph_breaks else 0.0
-    return max(found.compiled_regions or 0.0, parts)
+    functions = max(found.compiled_regions or 0.0, parts)
+    return found.programs - max(OF_A_FUNCTION * functions, found.compiled_calls)
+
+
+def _is_broken(signals: Signals, found: EagerDispatch) -> bool:
+    return bool(found.compiled_regions and breaks_of(found, signals.noted_graph_breaks))
 
 
 def _alone_share(signals: Signals, found: EagerDispatch) -> float:
@@ -200,7 +216,12 @@ def _failed(
     if one_function:
         name, calls = found.most_called
         evidence.append(Evidence(f"calls of {name}", calls, "per step"))
-    title = _said(found, one_function=one_function, deferred=signals.defers_ops)
+    title = _said(
+        found,
+        one_function=one_function,
+        deferred=signals.defers_ops,
+        programs=_alone(found) if _is_broken(signals, found) else found.programs,
+    )
     if limits:
         given_up = (
             f"torch.compile gave up on the function at {limits[0].source} after {limits[0].times} compiles"
@@ -250,6 +271,9 @@ def _cases(signals: Signals, found: EagerDispatch) -> set[str]:
     """
     if not _is_beside(found):
         return {"ops"}
+    if _is_broken(signals, found):
+        # Most that `backward()` calls are parts of the broken graph, and fewer micro-batches would not join them.
+        return {"beside"}
     lines = lines_of(signals.stacks_if_sampled, part.DISPATCH)
     whole = sum(exposed for _, _, exposed, _ in lines)
     backward = sum(exposed for _, call, exposed, _ in lines if _BACKWARD.search(call))
@@ -297,7 +321,7 @@ def _named(found: EagerDispatch) -> str:
     return listed(named, len(named), "other", found.kinds)
 
 
-def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
+def _said(found: EagerDispatch, *, one_function: bool, deferred: bool, programs: float) -> str:
     if deferred:
         return f"Deferred ops are run in {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
     if one_function:
@@ -305,4 +329,4 @@ def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
     if found.called:
         return f"A step runs {found.programs:,.0f} programs one by one ({_named(found)})"
     beside = " beside what torch.compile made" if _is_beside(found) else ""
-    return f"Ops run one by one{beside}: {found.programs:,.0f} programs for {found.ops:,.0f} ops in a step"
+    return f"Ops run one by one{beside}: {programs:,.0f} programs for {found.ops:,.0f} ops in a step"

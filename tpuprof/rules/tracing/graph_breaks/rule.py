@@ -7,6 +7,9 @@ a tenth of the step. A function that is called inside of another shows a break: 
 the calls beyond one count too, and those of their backward passes: from four breaks on all but the shortest, of fewer
 0.05 ms each, which a call takes however small its function is.
 
+So do steps that call one function several times in a pass, where dynamo noted a break. Dynamo cannot break inside a
+loop: it leaves the function that holds the loop to Python, and compiles what the loop calls.
+
 PyTorch/XLA steps that call several in one pass, where dynamo noted breaks, and all calls but the shortest of each pass,
 with what is between them, take at least a tenth of the step. Waits for a device that works are left out.
 
@@ -17,7 +20,8 @@ the compiler cannot fuse over the break.
 
 ## Evidence
 
-Different compiled functions per step, how many are called inside of another, and the time from the first to the last in
+Different compiled functions per step, how many are called inside of another, how many calls repeat one of the same
+pass, and the time from the first to the last in
 which nothing that was compiled runs; where the graph breaks, also what calling each part takes. Under PyTorch/XLA the
 calls of a forward and of a backward pass, and that time. In captures by tpuprof each line of a break, with dynamo's own
 reason.
@@ -39,7 +43,9 @@ Compile with `torch.compile(model, fullgraph=True)`: it raises an error at the f
 
 A program that compiles several modules on purpose (a model and its loss, a generator and a discriminator) calls
 several functions without a break. Where no function is called inside of another and dynamo noted no break, the
-confidence is low. Dynamo's notes are of the whole process so far, not of the captured steps.
+confidence is low. A function that is called again after its backward pass is of another micro-batch, and no part. A
+program may call one function several times in a pass on purpose, as for two views of a batch; where dynamo noted a
+break elsewhere, it counts as parts. Dynamo's notes are of the whole process so far, not of the captured steps.
 
 There is a price where the graph breaks often and the device is this machine's CPU, whose threads' time was counted. At
 least the calls beyond one are saved, each as long as the shortest, and what dynamo takes to enter them: so long a call
@@ -63,7 +69,7 @@ from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch
 from tpuprof.model.host.event_times import COMPILED_REGION
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, not_checked, passed, rule
-from tpuprof.rules.shared.compiled_functions import functions_called
+from tpuprof.rules.shared.compiled_functions import breaks_of, functions_called
 from tpuprof.rules.shared.host_price import host_price
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
@@ -102,13 +108,15 @@ def check(signals: Signals) -> Outcome:
         return _where_programs_are_traced(signals)
     if not found.compiled_regions:
         return not_applicable("no function of torch.compile ran")
-    often = found.graph_breaks >= CALLS_COUNT_FROM
-    least, most, evidence = _costs(found, often=often)
+    noted = signals.noted_graph_breaks
+    breaks = breaks_of(found, noted)
+    often = breaks >= CALLS_COUNT_FROM
+    least, most, evidence = _costs(found, breaks)
     most = min(most, signals.typical_ms)
     share = most / signals.typical_ms
-    if found.compiled_regions < BREAKS_FROM or share < FAILS_FROM_SHARE:
+    # After a break inside of a loop it may be one function that is called for each turn.
+    if max(found.compiled_regions, breaks + 1 if breaks else 0.0) < BREAKS_FROM or share < FAILS_FROM_SHARE:
         return passed(evidence)
-    noted = signals.noted_graph_breaks
     evidence += _lines(noted)
     # What runs between the parts goes on elsewhere in the step, or becomes part of the one function: how much of it is
     # saved is unknown. The calls are there for the breaks alone. All this is of typical steps, a price of the mean one.
@@ -117,7 +125,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=_title(found, noted, share),
+        title=_title(found, noted, share, breaks),
         price=price,
         reason="" if price else f"it cannot be priced: {_UNKNOWN}",
         confidence="medium" if found.graph_breaks or noted else "low",
@@ -166,21 +174,24 @@ def _lines(noted: list[GraphBreak]) -> list[Evidence]:
     ]
 
 
-def _costs(found: EagerDispatch, *, often: bool) -> tuple[float, float, list[Evidence]]:
+def _costs(found: EagerDispatch, breaks: float) -> tuple[float, float, list[Evidence]]:
     """What breaks cost at least and at most (ms per typical step), and what says so."""
     between = found.between_ps / PS_PER_MS
-    calls, least = _calls(found)
+    calls, least = _calls(found, breaks)
     evidence = [
         functions_called(found),
         Evidence("of them, called inside of another: graph breaks", found.graph_breaks, "per step"),
         Evidence("time between the first and the last of them", between, "ms per step"),
     ]
-    if found.graph_breaks:
+    if found.repeats:
+        again = "forward calls of a function that ran before in the same pass"
+        evidence.insert(2, Evidence(again, found.repeats, "per step"))
+    if breaks:
         evidence += [
             Evidence("calls of all but the shortest, backward passes too", calls, "ms per step"),
             Evidence("what they take at least because there are several", least, "ms per step"),
         ]
-    if not often:
+    if breaks < CALLS_COUNT_FROM:
         return least, between + least, evidence
     # With few parts, what autograd adds up between their passes is most of that.
     backward = found.between_backward_ps / PS_PER_MS
@@ -190,20 +201,28 @@ def _costs(found: EagerDispatch, *, often: bool) -> tuple[float, float, list[Evi
     return least, between + calls + backward, evidence
 
 
-def _calls(found: EagerDispatch) -> tuple[float, float]:
+def _calls(found: EagerDispatch, breaks: float) -> tuple[float, float]:
     """What calls beyond one take, and of that at least what one function would not need (ms per step).
 
     Nothing is known of functions that were compiled apart.
     """
-    if not found.graph_breaks:
+    if not breaks:
         return 0.0, 0.0
     calls, least = found.calls_ps / PS_PER_MS, found.parts_ps / PS_PER_MS
-    few = found.graph_breaks < CALLS_COUNT_FROM
+    few = breaks < CALLS_COUNT_FROM
     return calls, min(least, CALL_AT_LEAST_MS * found.calls_beyond) if few else least
 
 
-def _title(found: EagerDispatch, noted: list[GraphBreak], share: float) -> str:
+def _title(found: EagerDispatch, noted: list[GraphBreak], share: float, breaks: float) -> str:
     place = f", first at {noted[0].source}" if noted else ""
+    if breaks and not found.graph_breaks:
+        lines = "at" if len(noted) == 1 else f"at {len(noted)} lines, first at"
+        beside = "all but one of them" if breaks >= CALLS_COUNT_FROM else "them one by one"
+        return (
+            f"The graph of torch.compile breaks {lines} {noted[0].source}, and its parts are called again "
+            f"{times(round(breaks))} in a pass: calling {beside}, and what is between them, takes "
+            f"{format_share(share)} of the step"
+        )
     if found.graph_breaks >= CALLS_COUNT_FROM:
         return (
             f"The graph of torch.compile breaks {times(round(found.graph_breaks))} per step{place}: calling all "
