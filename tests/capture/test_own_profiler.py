@@ -13,6 +13,7 @@ from tpuprof.capture.asked_server import BEGINS_WITHIN_SECONDS, AskedServer
 from tpuprof.capture.ports import free_port
 from tpuprof.capture.profiler_session import AGAIN_AFTER_SECONDS, OurSession, ProfilerTakenError
 from tpuprof.capture.recorder import GAVE_WAY
+from tpuprof.instrument.profiler_on import profiler_on
 
 PROGRAM = """
 import sys, time
@@ -116,3 +117,20 @@ def test_a_request_to_a_server_ends_ours_before_it_is_sent(monkeypatch, later, w
     assert server.begins() is waits
     server.remove()
     assert theirs.trace is trace
+
+
+@pytest.mark.parametrize(
+    ("is_enabled", "told"),
+    [
+        (lambda level: level == 1, True),
+        (lambda level: False, False),
+        (lambda: True, None),
+        (None, None),
+    ],
+)
+def test_a_version_that_is_asked_otherwise_does_not_tell(is_enabled, told):
+    extension = types.SimpleNamespace(
+        profiler=types.SimpleNamespace(TraceMe=types.SimpleNamespace(is_enabled=is_enabled))
+    )
+    assert profiler_on(extension) is told
+    assert profiler_on(None) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tpuprof.instrument.frameworks.base import Framework
+from tpuprof.instrument.state import pass_on
 
 # Of the profiler's levels of host events the lowest, which every recording of the host has.
 LEVEL = 1
@@ -18,4 +19,8 @@ def profiler_on(extension: Any | None) -> bool | None:
     enabled = getattr(extension.profiler.TraceMe, "is_enabled", None) if extension is not None else None
     if enabled is None:
         return None
-    return bool(enabled() if isinstance(extension, Framework) else enabled(LEVEL))
+    try:
+        return bool(enabled() if isinstance(extension, Framework) else enabled(LEVEL))
+    except TypeError as error:  # another version asks for something else
+        pass_on(error)
+        return None
