@@ -16,6 +16,7 @@ from typing import Protocol
 
 from tpuprof.capture.profiler_session import ProfilerTakenError
 from tpuprof.capture.recording import QUIET_ENOUGH_SECONDS, Plan, Recording, which_counts
+from tpuprof.instrument.state import pass_on
 
 # Time after which it ends, counted from the first step's end (seconds). Steps that compile a large model take
 # minutes, and a hundred of them hours; two minutes pass the warm-up of any program whose steps take less than that.
@@ -329,7 +330,8 @@ class Controller:
         self._started, self._compiles_before = self._clock(), self._compiles()
         try:
             self._recorder.start(self._current)
-        except ProfilerTakenError:
+        except ProfilerTakenError as error:
+            pass_on(error)
             self.phase, self._current = Phase.WAITING, None  # the next step, or the clock, asks again
         except BaseException:
             self.phase, self._current = Phase.WAITING, None
