@@ -54,7 +54,7 @@ questions: $(READY)  ## ask an MCP server fifty questions whose answers are know
 demo: $(READY)  ## train a small model with a planted fault, capture it, print what is wrong
 	$(BIN)/tpuprof demo
 
-test: $(READY)  ## run the tests, each capability for real at least once (about 5 minutes on two cores)
+test: $(READY)  ## run the tests, each capability for real at least once (about 8 minutes on two cores)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 10 -m "not slow and not browser"
 
 test-browser: $(READY)  ## do on the dashboard's pages what users do, in Chromium (about 2 minutes on two cores)
