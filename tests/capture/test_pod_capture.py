@@ -106,7 +106,7 @@ def test_training_that_ends_before_hosts_agree_says_so():
     said = str(explain(["python", "train.py"], pod, ended))
     assert "ended after 900 training steps, before the 4 hosts had agreed on one to begin at" in said
     assert "64 s" in said
-    failed = Process(8, [(crumbs.FAILED, "following the steps: OSError: no space"), (STEPS, "9")])
+    failed = Process(8, [(crumbs.BROKE_OFF, "following the steps: OSError: no space"), (STEPS, "9")])
     assert "the recording failed (following the steps: OSError: no space)" in str(
         explain(["python", "train.py"], pod, replace(ended, processes=[failed]))
     )

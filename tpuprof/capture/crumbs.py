@@ -13,6 +13,7 @@ _PREFIX = "process-"
 STARTED = "started"  # the hook ran; the command line
 IMPORTED = "imported"  # the name of a framework that was imported
 FAILED = "failed"  # why nothing can be captured in this process
+BROKE_OFF = "broke off"  # why a recording failed
 GRAPHS = "graphs"  # graphs run so far
 STEPS = "steps"  # training steps seen so far
 COMPILED_CALLS = "compiled_calls"  # graphs that functions of torch.compile ran, which end no step

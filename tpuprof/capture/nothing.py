@@ -95,7 +95,7 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
     steps = max((each.count(crumbs.STEPS) for each in processes), default=0)
     if not processes:
         return Code.CAPTURE_EMPTY, *_never_hooked(command)
-    gone_wrong = (_failed(processes) if steps else None) or _lost(processes, ended)
+    gone_wrong = _broke_off(processes) or _lost(processes, ended)
     if gone_wrong is not None:
         return Code.CAPTURE_FAILED, *gone_wrong
     if any(each.all(crumbs.BUSY) for each in processes):
@@ -118,9 +118,9 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
     return _no_steps(processes)
 
 
-def _failed(processes: list[crumbs.Process]) -> tuple[str, str] | None:
-    """What to say where recording failed after steps were seen; None where it did not."""
-    failed = [text for each in processes for text in each.texts(crumbs.FAILED)]
+def _broke_off(processes: list[crumbs.Process]) -> tuple[str, str] | None:
+    """What to say where recording failed; None where it did not."""
+    failed = [text for each in processes for text in each.texts(crumbs.BROKE_OFF)]
     return (f"the recording failed ({failed[0]})", "Report this.") if failed else None
 
 

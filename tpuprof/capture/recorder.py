@@ -252,7 +252,7 @@ class Recorder:
         except Exception as another:
             note_failure("ending the recording", another)
         note_failure(what, error)
-        self._progress(crumbs.FAILED, f"{what}: {type(error).__name__}: {error}")
+        self._progress(crumbs.BROKE_OFF, f"{what}: {type(error).__name__}: {error}")
 
     def boundary(self, number: int | None = None, source: StepSource = StepSource.LOOP) -> None:
         """One step ends and the next, `number`, begins, if none surer than `source` marks them."""
