@@ -82,7 +82,7 @@ def profiler(monkeypatch):
 @pytest.mark.parametrize(("later", "busy"), [(AGAIN_AFTER_SECONDS - 0.1, True), (AGAIN_AFTER_SECONDS, False)])
 def test_a_session_that_recorded_nothing_did_not_begin(profiler, monkeypatch, later, busy):
     state, lock = profiler._profile_state, profiler._profile_state.lock
-    session = OurSession("a_profiler")
+    session = OurSession("a_profiler", lambda: profiler.extension)
 
     def start():
         state.profile_session = object()
@@ -92,14 +92,15 @@ def test_a_session_that_recorded_nothing_did_not_begin(profiler, monkeypatch, la
 
     profiler.on = False
     with pytest.raises(ProfilerTakenError):
-        session.begin(start, stop, profiler.extension)
+        session.begin(start, stop)
     # The program finds the profiler as it was.
     assert (state.profile_session, state.lock) == (None, lock)
-    profiler.on = True
     now = session._taken + later
     monkeypatch.setattr("tpuprof.capture.profiler_session.time.monotonic", lambda: now)
     assert session.busy() is busy
-    session.begin(start, stop, profiler.extension)
+    profiler.on = True
+    assert session.busy()
+    session.begin(start, stop)
     assert state.lock is session
 
 

@@ -52,7 +52,7 @@ class InProcess:
     def __init__(self) -> None:
         self._scratch: Path | None = None
         self._scratches: list[Path] = []
-        self._session = OurSession(_XLA_PROFILER)
+        self._session = OurSession(_XLA_PROFILER, xlac)
         self._server = AskedServer()
 
     def start(self) -> None:
@@ -62,7 +62,7 @@ class InProcess:
         self._scratch = new_scratch()
         self._scratches.append(self._scratch)
         folder = str(self._scratch)
-        self._session.begin(lambda: xp.start_trace(folder), xp.stop_trace, xlac())
+        self._session.begin(lambda: xp.start_trace(folder), xp.stop_trace)
 
     def stop(self) -> Path | None:
         """End recording."""
@@ -73,7 +73,7 @@ class InProcess:
 
     def busy(self) -> bool:
         """Whether the program records itself, its server does, or was asked to just now."""
-        return self._session.busy() or self._server.begins() or bool(profiler_on(xlac()))
+        return self._server.begins() or self._session.busy()
 
     def give_way_by(self, end: Callable[[], None]) -> None:
         """Call `end` before the program opens a session of its own, or asks its server for one."""

@@ -15,7 +15,6 @@ from tpuprof.capture.without_tensorflow import called
 from tpuprof.instrument.frameworks.jax import Jax
 from tpuprof.instrument.frameworks.kept_programs import KeptPrograms
 from tpuprof.instrument.frameworks.torch_tpu import record_ops
-from tpuprof.instrument.profiler_on import profiler_on
 from tpuprof.instrument.state import STATE
 
 HOST_LEVEL, DEVICE_LEVEL, PYTHON_LEVEL = 2, 1, 0
@@ -33,7 +32,7 @@ class _InScratch:
 
     def __init__(self) -> None:
         self._scratches: list[Path] = []
-        self._session = OurSession(self.module)
+        self._session = OurSession(self.module, lambda: STATE.framework)
 
     def start(self) -> None:
         """Begin recording into a scratch folder."""
@@ -42,7 +41,7 @@ class _InScratch:
 
     def busy(self) -> bool:
         """Whether the program records itself, or its server does."""
-        return self._session.busy() or bool(profiler_on(STATE.framework))
+        return self._session.busy()
 
     def give_way_by(self, end: Callable[[], None]) -> None:
         """Call `end` before the program opens a session of its own."""
@@ -83,7 +82,7 @@ class TorchTpuInProcess(_InScratch):
             host_tracer_level=HOST_LEVEL, device_tracer_level=DEVICE_LEVEL, python_tracer_level=PYTHON_LEVEL
         )
         start = partial(_impl.start_trace, folder, profiler_options=options)
-        self._session.begin(start, _impl.stop_trace, STATE.framework)
+        self._session.begin(start, _impl.stop_trace)
 
     def _end(self) -> None:
         from torch_tpu._internal.profiler import _impl
@@ -108,7 +107,7 @@ class JaxInProcess(_InScratch):
     def _begin(self, folder: str) -> None:
         self._kept.begin()
         try:
-            self._session.begin(lambda: _start_jax(folder), self._stop, STATE.framework)
+            self._session.begin(lambda: _start_jax(folder), self._stop)
         except BaseException:
             self._kept.end()
             raise

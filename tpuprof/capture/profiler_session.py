@@ -32,11 +32,15 @@ def state_of(module: str) -> Any | None:
 
 
 class OurSession:
-    """Stands for the lock of `module` from `begin` to `end`. `give_way` ends our recording and raises nothing."""
+    """Stands for the lock of `module` from `begin` to `end`. `give_way` ends our recording and raises nothing.
 
-    def __init__(self, module: str) -> None:
+    `extension` gives what is asked whether events are recorded: torch_xla's, or the framework that stands for it.
+    """
+
+    def __init__(self, module: str, extension: Callable[[], Any | None]) -> None:
         self.give_way: Callable[[], None] = lambda: None
         self._module = module
+        self._extension = extension
         self._state: Any = None
         self._lock: Any = None
         # The thread that opens or closes our own session just now.
@@ -45,20 +49,22 @@ class OurSession:
         self._taken = -AGAIN_AFTER_SECONDS
 
     def busy(self) -> bool:
-        """Whether a session is open, is about to be opened or closed, or kept ours from beginning just now."""
+        """Whether somebody else records, is about to begin or end it, or kept ours from beginning just now."""
         if time.monotonic() - self._taken < AGAIN_AFTER_SECONDS:
             return True
         state = state_of(self._module)
-        return state is not None and (state.profile_session is not None or state.lock.locked())
+        if state is not None and (state.profile_session is not None or state.lock.locked()):
+            return True
+        return bool(profiler_on(self._extension()))
 
-    def begin(self, start: Callable[[], None], stop: Callable[[], None], extension: Any) -> None:
+    def begin(self, start: Callable[[], None], stop: Callable[[], None]) -> None:
         """Open our session by `start`. What that raises, passes through.
 
-        Frameworks keep to themselves that one did not begin, but then no events of `extension` are recorded: ends it by
-        `stop` and raises `ProfilerTakenError`.
+        Frameworks keep to themselves that one did not begin, but then no events are recorded: ends it by `stop` and
+        raises `ProfilerTakenError`.
         """
         self._begin(start)
-        if profiler_on(extension) is False:
+        if profiler_on(self._extension()) is False:
             try:
                 self.end(stop)
             except Exception as error:  # it says that another one was there first

@@ -14,7 +14,7 @@ from tpuprof.instrument import device_calls, host_events, sync_guard
 from tpuprof.instrument.cut_events import CutEvents, optimizer_event
 from tpuprof.instrument.host_sampler import HostSampler
 from tpuprof.instrument.optimizer_steps import OptimizerHook
-from tpuprof.instrument.profiler_on import LEVEL
+from tpuprof.instrument.profiler_on import profiler_on
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
 from tpuprof.own_events import STEP
@@ -26,14 +26,13 @@ class Attached:
     def __init__(self, extension: Any) -> None:
         self.recording = False
         self._extension = extension
-        self._enabled = getattr(extension.profiler.TraceMe, "is_enabled", None)
         self._optimizers = OptimizerHook(self._optimizer_called)
         self._sampler: HostSampler | None = None
         self._cuts = CutEvents()
 
     def install(self) -> bool:
         """Look at each cut from now on; False where torch_xla does not tell whether the profiler records."""
-        if self._enabled is None:
+        if profiler_on(self._extension) is None:
             return False
         sync_guard.install()
         sync_guard.observe(self._before_cut, self._after_cut)
@@ -60,7 +59,7 @@ class Attached:
 
     def _follow(self) -> None:
         # While listeners wait for steps, a capture of this process records, and adds all events itself.
-        wanted = bool(self._enabled and self._enabled(LEVEL)) and not STATE.listeners
+        wanted = bool(profiler_on(self._extension)) and not STATE.listeners
         if wanted == self.recording:
             return
         try:

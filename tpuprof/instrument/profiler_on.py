@@ -8,7 +8,7 @@ from tpuprof.instrument.frameworks.base import Framework
 from tpuprof.instrument.state import pass_on
 
 # Of the profiler's levels of host events the lowest, which every recording of the host has.
-LEVEL = 1
+_LEVEL = 1
 
 
 def profiler_on(extension: Any | None) -> bool | None:
@@ -20,7 +20,7 @@ def profiler_on(extension: Any | None) -> bool | None:
     if enabled is None:
         return None
     try:
-        return bool(enabled() if isinstance(extension, Framework) else enabled(LEVEL))
+        return bool(enabled() if isinstance(extension, Framework) else enabled(_LEVEL))
     except TypeError as error:  # another version asks for something else
         pass_on(error)
         return None
