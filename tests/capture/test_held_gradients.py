@@ -2,11 +2,13 @@
 
 import copy
 import gc
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from tpuprof.capture.held_gradients import BY_CLOCK, FROZEN, GONE, NO_OPTIMIZER, HeldGradients
+from tpuprof.capture.held_gradients import BY_CLOCK, FROZEN, GONE, NO_OPTIMIZER, NO_TORCH, HeldGradients
+from tpuprof.instrument.state import STATE
 
 BATCH = torch.ones(4, 8)
 
@@ -212,3 +214,10 @@ def test_a_program_that_left_its_function_before_the_recording_ended_is_not_pass
     del run
     gc.collect()
     assert held.ends() == {"unavailable": GONE}
+
+
+def test_a_program_of_jax_is_not_looked_at(monkeypatch):
+    """It may have torch for its loader: to look at its objects would cost time for nothing."""
+    monkeypatch.setattr(STATE, "framework", SimpleNamespace(name="jax"))
+    monkeypatch.setattr("tpuprof.capture.held_gradients._alive", lambda: pytest.fail("looked"))
+    assert looked(Distilled()) == {"unavailable": NO_TORCH}

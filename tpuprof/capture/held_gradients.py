@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tpuprof.instrument.state import pass_on
+from tpuprof.instrument.state import STATE, pass_on
 
 # Groups of parameters noted, one a module and shape (groups): models of hundreds of layers have some twenty shapes.
 MOST_GROUPS = 200
@@ -111,7 +111,8 @@ class HeldGradients:
 
 def _why_not(by_clock: bool) -> str:
     """Why nothing can be found, empty where it can."""
-    if "torch.optim" not in sys.modules:
+    jax = STATE.framework is not None and STATE.framework.name == "jax"
+    if jax or "torch.optim" not in sys.modules:
         return NO_TORCH
     if by_clock:
         return BY_CLOCK

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from tpuprof.records import record
@@ -49,11 +48,9 @@ class HeldGradients:
         return dict(found)
 
 
-def held_gradients(info: Mapping[str, Any]) -> HeldGradients | None:
-    """What run.json says of them; None where the capture did not look, or nothing of it can be read."""
-    capture = info.get("capture")
-    noted = capture.get("unused_gradients") if isinstance(capture, dict) else None
-    if not isinstance(noted, dict) or not noted:
+def held_gradients(noted: object) -> HeldGradients | None:
+    """What run.json says of them; None where nothing of it can be read."""
+    if not isinstance(noted, dict):
         return None
     if isinstance(noted.get("unavailable"), str):
         return HeldGradients(unavailable=noted["unavailable"])

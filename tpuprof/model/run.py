@@ -23,7 +23,7 @@ from tpuprof.model.host_run import HostRun, read_host_run
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
 from tpuprof.model.proof_notes import Proof, read_proofs
-from tpuprof.model.run_facts import ops_at_once
+from tpuprof.model.run_facts import noted_gradients, ops_at_once
 from tpuprof.model.span_notes import read_span_notes
 from tpuprof.model.steps import no_steps
 from tpuprof.model.steps.few import in_the_means
@@ -160,19 +160,9 @@ def _has_died(error: RuntimeError) -> bool:
 def job_facts(folder: Path | None, host: str, info: dict[str, Any]) -> History:
     """What the process of one host noted of its steps, where the run folder has it; `info` is run.json."""
     programs = read_torch_trace(folder / TORCH_TRACE) if folder is not None else []
+    held = noted_gradients(info)
     records, after = step_records(folder, host), read_after(folder, host)
-    return History(records, after, programs, _unused_gradients(info), ops_at_once(info))
-
-
-def _unused_gradients(info: dict[str, Any]) -> dict[tuple[int, ...], int]:
-    """How many gradients of each shape no optimizer uses, as far as the process noted any."""
-    capture = info.get("capture")
-    if not isinstance(capture, dict) or not capture.get("unused_gradients"):
-        return {}
-    from tpuprof.model.held_gradients import held_gradients
-
-    held = held_gradients(info)
-    return held.by_shape if held is not None else {}
+    return History(records, after, programs, held.by_shape if held is not None else {}, ops_at_once(info))
 
 
 def _leave_hosts_out(hosts: list[HostRun]) -> None:

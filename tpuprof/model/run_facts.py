@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tpuprof.model.held_gradients import HeldGradients
 
 
 def was_sampled(info: Mapping[str, Any] | None) -> bool:
@@ -26,6 +29,17 @@ def frameworks_stated(of_hosts: set[str], info: Mapping[str, Any] | None) -> str
     """The frameworks of a run's hosts; where no host left an event that tells, that of the capture."""
     noted = (info or {}).get("framework") if of_hosts == {"unknown"} else None
     return str(noted or ", ".join(sorted(of_hosts)))
+
+
+def noted_gradients(info: Mapping[str, Any]) -> HeldGradients | None:
+    """Gradients that no optimizer uses; None where the capture did not look, or nothing of them can be read."""
+    capture = info.get("capture")
+    if not isinstance(capture, dict) or not capture.get("unused_gradients"):
+        return None
+    # Most runs have none, and a plain analysis starts faster without it.
+    from tpuprof.model.held_gradients import held_gradients
+
+    return held_gradients(capture["unused_gradients"])
 
 
 def ops_at_once(info: dict[str, Any]) -> bool:

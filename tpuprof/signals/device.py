@@ -9,6 +9,7 @@ from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.vocabulary import TORCH_TPU
 from tpuprof.model.intervals import covered, intersect, merge, subtract
+from tpuprof.model.run_facts import noted_gradients
 from tpuprof.model.steps.training_calls import function_of_program
 from tpuprof.report.memory import Memory
 from tpuprof.report.op_rows import OpRows
@@ -157,12 +158,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     @signal("gradients")
     def held_gradients(self) -> HeldGradients:
         """Gradients that were added up over the captured steps and belong to no optimizer."""
-        capture = self._run.info.get("capture")
-        found = None
-        if isinstance(capture, dict) and capture.get("unused_gradients"):
-            from tpuprof.model.held_gradients import held_gradients
-
-            found = held_gradients(self._run.info)
+        found = noted_gradients(self._run.info)
         if found is None:
             raise Unavailable("the capture did not look for gradients that no optimizer uses")
         if found.unavailable:

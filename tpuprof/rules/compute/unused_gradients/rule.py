@@ -74,7 +74,7 @@ from tpuprof.rules.shared.own_cpus import short_of_cpus
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import counted, format_share, listed
+from tpuprof.units import counted, format_share, listed, text_range
 
 if TYPE_CHECKING:
     from tpuprof.model.device.unused_gradients import UnusedWork
@@ -130,10 +130,11 @@ def check(signals: Signals) -> Outcome:
     if share < OPS_FROM_SHARE:
         said = f"the ops that compute only such gradients take {format_share(share)} of the device's time"
         return passed(evidence, reason=said)
+    shares = text_range(format_share(least), format_share(share))
     return failed(
         share * signals.busy_share,
         evidence,
-        title=f"{_what(groups)} take {_range(least, share)} of the device's time, and no optimizer uses them",
+        title=f"{_what(groups)} take {shares} of the device's time, and no optimizer uses them",
         price=_price(signals, possible, share, least),
         confidence="high" if certain and not work.spare else "medium",
     )
@@ -186,11 +187,6 @@ def _modules(groups: Sequence[GradientGroup]) -> str:
         name = each.module or "no module"
         sizes[name] = sizes.get(name, 0) + each.bytes
     return listed(sorted(sizes, key=lambda name: -sizes[name]), NAMED)
-
-
-def _range(least: float, most: float) -> str:
-    low, high = format_share(least), format_share(most)
-    return high if low == high else f"{low} to {high}"
 
 
 def _evidence(groups: list[GradientGroup]) -> list[Evidence]:
