@@ -34,6 +34,7 @@ NATIVE = {
     "tpuprof/share/_telling": [],
     "tpuprof/share/_wire": ["_fields.h"],
     "tpuprof/simulate/_replay": [],
+    "tpuprof/instrument/_counted": ["_counted.h"],
     "tpuprof/instrument/_frameless": [],
     "tpuprof/instrument/_gc_events": [],
     "tpuprof/instrument/_prompt_wait": ["_python_inside.c", "_python_inside.h"],

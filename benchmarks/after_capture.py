@@ -36,6 +36,7 @@ WARM, BLOCK = 8.0, 1.5
 PROGRAM = """
 import json, statistics, sys, time
 import torch, torch_xla
+from tpuprof.instrument import sync_guard
 from torch.optim.optimizer import _global_optimizer_post_hooks as hooks
 layers, width, cuts, eager, seconds, warm, block = json.loads(sys.argv[1])
 torch_xla.experimental.eager_mode(eager)
@@ -52,7 +53,8 @@ while (now := time.perf_counter()) < began + seconds:
         if ours is None:
             extension = torch_xla._XLAC
             guard = extension._xla_step_marker
-            own = dict(zip(guard.__code__.co_freevars, guard.__closure__))["original"].cell_contents
+            undo = sync_guard._replaced.undo[0]
+            own = dict(zip(undo.__code__.co_freevars, undo.__closure__))["own"].cell_contents
             ours = dict(hooks)
         on = not on
         extension._xla_step_marker = guard if on else own

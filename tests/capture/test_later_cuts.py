@@ -10,9 +10,9 @@ from tpuprof.capture import aftermath, rests
 from tpuprof.capture.aftermath import Aftermath
 from tpuprof.capture.boundaries import OPTIMIZER, StepBoundaries
 from tpuprof.capture.followed_thread import FollowedThread
-from tpuprof.capture.later_cuts import CLOSELY_FOR_STEPS, LaterCuts
+from tpuprof.capture.later_cuts import CLOSELY_FOR_STEPS, COMPILES_FROM_SECONDS, LONGER_THAN, LaterCuts
 from tpuprof.capture.rests import FOLLOWED, FOLLOWING_SECONDS, MOST_SHARE
-from tpuprof.instrument import sync_guard
+from tpuprof.instrument import step_count, sync_guard
 
 
 class Extension:
@@ -23,12 +23,15 @@ class Extension:
         self.compiled = self.cached = self.asked = 0
         self.compile_ns = 0.0
         self.slow = self.compiles_in_cut = 0.0
+        self.raises = None
 
     def _xla_step_marker(self, *_args, **_kwargs):
         if self.compiles_in_cut:
             self.compiles(self.compiles_in_cut)
             self.compiles_in_cut = 0.0
         self.now += 0.0001 + self.slow
+        if self.raises:
+            raise self.raises
         self.cached += 1
 
     def compiles(self, seconds):
@@ -43,9 +46,15 @@ class Extension:
         return (self.compiled, self.compile_ns, [])
 
 
-@pytest.fixture
-def run(monkeypatch):
+@pytest.fixture(params=["native", "python"])
+def run(monkeypatch, request):
     """A program after its capture: `cuts(n, optimizer=...)` is one step; `written` what was kept of it."""
+    if request.param == "native":
+        pytest.importorskip("tpuprof.instrument._counted")
+    else:
+        monkeypatch.setattr(sync_guard, "_native_guard", None)
+        monkeypatch.setattr(sync_guard._Resting, "guard", None)
+        monkeypatch.setattr(rests, "step_count", step_count.PythonStepCount)
     extension, written, graphs = Extension(), [], [0]
     clock = SimpleNamespace(perf_counter=lambda: extension.now, monotonic=lambda: extension.now)
     monkeypatch.setattr(sync_guard, "time", clock)
@@ -67,7 +76,7 @@ def run(monkeypatch):
 
     def step(cuts, optimizer=True):
         for number in range(cuts):
-            if optimizer and number == cuts - 1 and not later.rest.passes(OPTIMIZER):
+            if optimizer and number == cuts - 1 and not later.rest.of(OPTIMIZER).passes():
                 boundaries.optimizer_called(0)
             extension._xla_step_marker()
 
@@ -214,6 +223,44 @@ def test_a_compile_at_a_read_in_a_rest_ends_it(run):
     run.after.close()
     assert run.written[-1]["graphs"] == 3
     assert run.written[-1]["compiling_steps"] == 3
+
+
+def test_cuts_that_wait_for_the_device_in_each_step_are_not_looked_at_in_a_rest(run):
+    run.extension.slow = 2 * COMPILES_FROM_SECONDS
+    for _ in range(FOLLOWED + 2):
+        run.step(1)
+    assert run.later.rest.on
+    asked, before = run.extension.asked, run.steps()
+    for _ in range(20):
+        run.step(1)
+    assert run.extension.asked == asked
+    assert run.steps() == before + 20
+
+    run.extension.compiles_in_cut = LONGER_THAN * run.extension.slow
+    run.step(1)
+    run.later.stop()
+    run.after.close()
+    assert [*run.written[-1]["lines"]] == ["train (x.py:7)"]
+
+
+def test_what_the_cut_itself_raises_reaches_the_program_in_a_rest_and_our_own_errors_do_not(run, monkeypatch):
+    for _ in range(FOLLOWED + 2):
+        run.step(1)
+    assert run.later.rest.on
+    run.extension.raises = KeyError("the program's")
+    with pytest.raises(KeyError, match="the program's"):
+        run.extension._xla_step_marker("device", wait=True)
+    assert run.later.rest.on
+
+    run.extension.raises = None
+    notes = []
+    monkeypatch.setattr(rests, "note_failure", lambda what, error: notes.append(str(error)))
+    monkeypatch.setattr(run.after, "count_step", lambda _now: int("ours"))
+    run.step(1)
+    run.later.rest.ends_with_step()
+    run.step(1)
+    assert "ours" in notes[0]
+    monkeypatch.delattr(run.after, "count_step")
 
 
 def test_events_of_other_threads_are_no_steps_of_a_rest(run):

@@ -17,6 +17,9 @@ from tpuprof.instrument import sync_guard
 
 # A cut that took less compiled nothing (s): XLA's compiler for CPUs takes 10 ms and more for a graph of one op.
 COMPILES_FROM_SECONDS = 0.002
+# In a rest, a cut is looked at that takes so many times as long as this share of those before it (ratio, share): where
+# the device is busy, a cut waits for the step before, and that may take longer than a small compile. Judgements.
+LONGER_THAN, OF_SHARE = 2.0, 0.9
 # Steps without a compile after which cuts are no longer looked at before they begin (steps): a judgement.
 CLOSELY_FOR_STEPS = 16
 
@@ -33,6 +36,8 @@ class LaterCuts:
         self._boundaries = boundaries
         self._ran = ran
         self._closely = False
+        # How long the cuts took that were followed since the last rest (s).
+        self._took: list[float] = []
         # Graphs that compiled so far.
         self._compiled = 0
 
@@ -47,16 +52,18 @@ class LaterCuts:
 
     def step_ended(self, *, marked: bool) -> None:
         """A step ended: one that the program marks, or one that was found by its events."""
-        if marked and self.rest.passes(USER):
+        if marked and self.rest.of(USER).passes():
             return
         self.after.step_ended()
         boundaries = self._boundaries
         event, count = (USER, 1) if marked else (boundaries.origin, boundaries.events_per_step)
         self.rest.step_ended(event, 0 if self._closely else count)
 
-    def _rests(self, event: str) -> None:
-        """A rest begins in which this event is counted; none where it ends. Cuts need not tell of it then."""
-        sync_guard.tell_ends_from(0.0 if event in ("", CUT) else COMPILES_FROM_SECONDS)
+    def _rests(self, rest: Rest) -> None:
+        """A rest begins, in which short cuts are not reported, or it ends."""
+        took, self._took = sorted(self._took), []
+        typical = took[int(OF_SHARE * len(took))] if took else 0.0
+        sync_guard.rest(rest.of_cuts(max(LONGER_THAN * typical, COMPILES_FROM_SECONDS)))
 
     def _begins(self) -> None:
         if self._thread.may_be_this_one():
@@ -64,10 +71,10 @@ class LaterCuts:
 
     def _ended(self, seconds: float) -> None:
         if self.rest.on:
-            if seconds >= COMPILES_FROM_SECONDS:
-                self._look_at(seconds)
-            self.rest.passes(CUT)
+            self._look_at(seconds)
+            self.rest.of(CUT).passes()
             return
+        self._took.append(seconds)
         boundaries = self._boundaries
         ends_step = boundaries.pending or boundaries.origin == CUT
         if (seconds < COMPILES_FROM_SECONDS and not ends_step) or not self._thread.cut_a_graph():

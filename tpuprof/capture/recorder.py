@@ -342,7 +342,7 @@ class Recorder:
 
     def _compiled_call_ran(self, graph: bytes) -> None:
         """A function of torch.compile ran a graph in this thread."""
-        if self._later is not None and self._later.rest.passes(COMPILED):
+        if self._later is not None and self._later.rest.of(COMPILED).passes():
             return
         if self._source.best is not StepSource.FOUND or not self._thread.cut_a_graph():
             return
@@ -505,6 +505,6 @@ class Recorder:
                 after = Aftermath(self._extension, partial(run_writer.write_after, self.run, label))
                 self._later = LaterCuts(after, self._thread, self._boundaries, self._cut_ran)
                 self._later.follow()
-                self._optimizers.passes = partial(self._later.rest.passes, OPTIMIZER)
+                self._optimizers.passes = self._later.rest.of(OPTIMIZER).passes
                 sync_guard.stop_observing(self._before_cut, self._after_cut)
         self._backend.clean_up()

@@ -7,12 +7,14 @@ its like, and a graph cut that takes as long as a compile does, end the rest.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tpuprof.capture.boundaries import CUT
+from tpuprof.capture.boundaries import COMPILED, CUT, OPTIMIZER, USER
+from tpuprof.instrument import sync_guard
+from tpuprof.instrument.state import note_failure
+from tpuprof.instrument.step_count import Event, step_count
 from tpuprof.units import US_PER_S
 
 if TYPE_CHECKING:
@@ -34,24 +36,19 @@ LONGER = 3.0
 class Rest:
     """Whether following rests. `event` names what was heard: an optimizer's call, a graph cut, a compiled function."""
 
-    def __init__(self, after: Aftermath, changed: Callable[[str], None]) -> None:
+    def __init__(self, after: Aftermath, changed: Callable[[Rest], None]) -> None:
         self._after = after
-        # Called with the event that counts as a rest begins, and with none as it ends.
+        # Called as a rest begins, and as it ends.
         self._changed = changed
-        # Of which event a step has so many, and how many were heard of the step that is under way.
-        self._event, self._per_step, self._heard = "", 1, 0
-        self._left = 0
-        self._thread = 0
-        # When steps of the rest ended that are not counted yet, by `time.monotonic` (s).
-        self._ends: list[float] = []
-        self._step_began = self._long = 0.0
+        self._count = step_count(time.monotonic, self._ended)
+        self._events = {event: self._count.of(event) for event in (OPTIMIZER, CUT, COMPILED, USER)}
         # Of the stretch that is followed: its steps, its graph cuts that were looked at, and when it began.
         self._steps, self.cuts, self._began = 0, 0, time.monotonic()
 
     @property
     def on(self) -> bool:
         """Whether steps are only counted now."""
-        return self._left > 0
+        return self._count.left > 0
 
     def step_ended(self, event: str, per_step: int) -> None:
         """A followed step ended; a rest may begin. A step has so many of this event, 0 where that is unknown."""
@@ -63,50 +60,44 @@ class Rest:
         times = min(FOLLOWING_SECONDS / (MOST_SHARE * took) - 1, MOST_TIMES)
         # Graph cuts with nothing to run end no step, and only counters tell which.
         known = per_step and (event != CUT or self.cuts == self._steps)
-        self.follow()
         if times < 1 or not known:
+            self.follow()
             return
-        self._event, self._per_step, self._heard = event, per_step, 0
-        self._left, self._thread = int(times * FOLLOWED), threading.get_ident()
-        self._step_began, self._long = now, LONGER * took
-        self._changed(event)
+        self.count()
+        self._count.begin(event, per_step, int(times * FOLLOWED), LONGER * took)
+        self._changed(self)
 
     def follow(self) -> None:
         """Follow steps again from now on."""
         self.count()
-        self._changed("")
-        self._left = self._steps = self.cuts = 0
+        self._count.stop()
+        self._changed(self)
+        self._steps = self.cuts = 0
         self._began = time.monotonic()
 
     def ends_with_step(self) -> None:
         """Follow steps again once the one under way ended."""
-        self._left = min(self._left, 1)
+        self._count.ends_with_step()
 
-    def passes(self, event: str) -> bool:
-        """Whether an event is part of a rest: it was counted, and there is nothing more to do."""
-        if not self._left:
-            return False
-        if event == self._event and threading.get_ident() == self._thread:
-            self._heard += 1
-            if self._heard >= self._per_step:
-                now = time.monotonic()
-                took, self._step_began, self._heard = now - self._step_began, now, 0
-                self._left -= 1
-                if took >= self._long or not self._left:
-                    self._ended(now)
-                else:
-                    self._ends.append(now)
-        return True
+    def of(self, event: str) -> Event:
+        """Where to report events of this kind: one that passes was counted, and there is nothing more to do."""
+        return self._events[event]
+
+    def of_cuts(self, least: float) -> sync_guard.RestOfCuts | None:
+        """What a graph cut that takes less than this (s) needs now; None outside of a rest."""
+        return sync_guard.RestOfCuts(self._count, self._events[CUT], least) if self.on else None
 
     def count(self) -> None:
         """Count the steps that ended in the rest so far: what runs in each of them is to be little."""
-        for each in self._ends:
+        for each in self._count.take():
             self._after.count_step(each)
-        self._ends.clear()
 
     def _ended(self, now: float) -> None:
         """The rest ends with a step that ended now."""
-        self.count()
-        self._after.look()
-        self._after.count_step(now)
-        self.follow()
+        try:
+            self.count()
+            self._after.look()
+            self._after.count_step(now)
+            self.follow()
+        except Exception as error:
+            note_failure("counting steps", error)

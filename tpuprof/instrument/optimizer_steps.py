@@ -25,8 +25,9 @@ class OptimizerHook:
 
     def __init__(self, called: Called) -> None:
         self._called: Called | None = called
+        self._compiling: Callable[[], bool] = lambda: False
         # Whether a call needs nothing more than to be counted, which the function does itself.
-        self.passes: Callable[[], bool] | None = None
+        self.passes: Callable[[], bool] = lambda: False
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._handle: Any = None
         # The optimizer that stepped last, and the gradients of its parameters at the last graph cut.
@@ -40,6 +41,7 @@ class OptimizerHook:
         if register is None:
             return False
         if self._handle is None:
+            self._compiling = sys.modules["torch"].compiler.is_dynamo_compiling
             self._handle = register(self._stepped)
         return True
 
@@ -70,10 +72,10 @@ class OptimizerHook:
 
     def _stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         # Under torch.compile this is traced: it must fold away, not break the program's graph.
-        if sys.modules["torch"].compiler.is_compiling() or self._called is None:
+        if self._compiling():
             return
         try:
-            if self.passes is not None and self.passes():
+            if self.passes() or self._called is None:
                 return
             number = self._numbers.get(optimizer)
             if number is None:

@@ -10,10 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tpuprof.instrument.spans import OPEN, resume_scopes, suspend_scopes
 from tpuprof.instrument.state import note_failure, xlac
+from tpuprof.instrument.step_count import Event, StepCount
 from tpuprof.instrument.wrapped_calls import Function, Replaced
 
 _CUT = "_xla_step_marker"
@@ -26,10 +27,19 @@ _ended: list[Callable[[float], None]] = []
 _replaced = Replaced()
 
 
-class _Ends:
-    """Cuts that took less than this are not worth a call (s)."""
+class RestOfCuts(NamedTuple):
+    """Cuts that take less than `least` (s) are only counted, as `cut`, where `steps` counts those."""
 
-    least = 0.0
+    steps: StepCount
+    cut: Event
+    least: float
+
+
+class _Resting:
+    """The rest that is under way, and the native guard, where that is built."""
+
+    rest: RestOfCuts | None = None
+    guard: Any = None
 
 
 class _Threads(threading.local):
@@ -73,9 +83,11 @@ def observe_ends(ended: Callable[[float], None]) -> None:
     _ended.append(ended)
 
 
-def tell_ends_from(seconds: float) -> None:
-    """Call what `observe_ends` was given only after graph cuts that took so long (s); 0 is each."""
-    _Ends.least = seconds
+def rest(of_cuts: RestOfCuts | None) -> None:
+    """Report only the ends of long cuts from now on, and count the others; with None, report each end again."""
+    _Resting.rest = of_cuts
+    if _Resting.guard is not None:
+        _Resting.guard.rest_in(*(of_cuts or (None, None, 0.0)))
 
 
 def stop_observing(
@@ -98,6 +110,15 @@ def waits() -> bool:
 
 
 def _guard(original: Function) -> Function:
+    usual = _usual(original)
+    if _native_guard is None:
+        return usual
+    _Resting.guard = _native_guard(original, usual, _tell_end)
+    made: Function = _Resting.guard
+    return made
+
+
+def _usual(original: Function) -> Function:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         if _before or _after or OPEN.stack:
             return _observed(original, args, kwargs)
@@ -105,11 +126,17 @@ def _guard(original: Function) -> Function:
         try:
             return original(*args, **kwargs)
         finally:
-            took = time.perf_counter() - began
-            if took >= _Ends.least:
-                _call_each([partial(each, took) for each in _ended])
+            _tell_end(time.perf_counter() - began)
 
     return guarded
+
+
+def _tell_end(took: float) -> None:
+    rest = _Resting.rest
+    if rest is None or took >= rest.least:
+        _call_each([partial(each, took) for each in _ended])
+    else:
+        _call_each([rest.cut.passes])
 
 
 def _observed(original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -129,9 +156,17 @@ def _observed(original: Function, args: tuple[Any, ...], kwargs: dict[str, Any])
         _threads.cuts = False
 
 
-def _call_each(observers: Iterable[Observer]) -> None:
+def _call_each(observers: Iterable[Callable[[], object]]) -> None:
     for observer in observers:
         try:
             observer()
         except Exception as error:
             note_failure(_WHAT, error)
+
+
+try:
+    from tpuprof.instrument import _counted
+
+    _native_guard: Callable[..., Any] | None = _counted.CutGuard
+except ImportError:  # not built, or for another Python or machine
+    _native_guard = None
