@@ -28,6 +28,7 @@ class Tape:
         self.used_up = self.free = True
         self.fails = False
         self.burst = 0
+        self.before_training = False
         self.controller = Controller(
             Plan(**plan),
             self,
@@ -35,6 +36,7 @@ class Tape:
             lambda: self.used_up,
             lambda: self.free,
             burst=lambda: self.burst,
+            before_training=lambda: self.before_training,
         )
 
     def start(self, recording):
@@ -226,6 +228,36 @@ def test_it_is_kept_where_nothing_follows():
     tape.controller.begin_anew()
     tape.steps(0).end()
     assert (tape.kept.after, tape.kept.steps) == (3, 2)
+
+
+def test_what_runs_before_training_is_kept_only_if_no_training_follows():
+    tape = Tape(warmup=1, steps=2)
+    tape.before_training = True
+    tape.steps(*[0] * 200)
+    assert tape.events == ["start", "stop"]
+    tape.before_training = False
+    tape.controller.begin_anew()
+    tape.steps(*[0] * 5)
+    assert tape.events == ["start", "stop", "start", "stop", "done"]
+    assert tape.kept.after == 2
+
+    played = Tape(warmup=1, steps=2)
+    played.before_training = True
+    played.steps(*[0] * 200).end()
+    assert played.events == ["start", "stop", "done"]
+    assert played.kept.steps == 2
+
+
+def test_training_that_does_not_come_is_not_waited_for_without_end():
+    tape = Tape(warmup=1, steps=2)
+    tape.before_training = True
+    tape.steps(*[0] * 10)
+    tape.now = PATIENCE_SECONDS - 1
+    tape.steps(0)
+    assert tape.events == ["start", "stop"]
+    tape.now = PATIENCE_SECONDS
+    tape.steps(*[0] * 4)
+    assert tape.events[-1] == "done"
 
 
 def test_training_that_begins_after_the_capture_changes_nothing():

@@ -5,6 +5,7 @@ A program that still compiles after the warm-up may end soon, or compile for eve
 right then, and kept if training never becomes steady: recompiling without end is just what such a user wants
 explained. If training does become steady, a second recording takes its place. By steps, there are never more than two.
 The same holds while loaders hand out batches that they made during the first compiles: a slow loader looks fast then.
+And what runs before any training (`before_training`) is kept only if no training follows.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class Controller:
         free: Callable[[], bool] = lambda: True,
         compiles: Callable[[], int] = lambda: 0,
         burst: Callable[[], int] = lambda: 0,
+        before_training: Callable[[], bool] = lambda: False,
     ) -> None:
         self.plan = plan
         # Programs compiled so far, and when the recording that runs began.
@@ -87,6 +89,8 @@ class Controller:
         self._used_up = used_up
         # Steps for which a loader that training waits for hands batches over at once.
         self._burst = burst
+        # Whether what is recorded cannot be training, which is still to come.
+        self._is_before_training = before_training
         self.phase = Phase.WAITING
         self.seen = 0
         self.quiet = 0
@@ -275,13 +279,13 @@ class Controller:
         if current is not None and current.steps >= self.plan.steps:
             if not current.early and not self._is_long_enough(current):
                 return
-            if not current.early or self._patience_is_over():
+            if (not current.early or self._patience_is_over()) and not self._awaits_training():
                 self.finish()
                 return
             self._stop()
         elif current is not None and not current.early:
             return
-        if self.seen < self.plan.warmup:
+        if self.seen < self.plan.warmup or (self._has_steady() and self._awaits_training()):
             return
         quiet = self.quiet >= self.plan.steady
         if quiet and self._used_up():
@@ -302,15 +306,26 @@ class Controller:
         between = took < MOST_SECONDS_FOR_BURSTS and current.steps < BURSTS_HELD * self._burst()
         return current.steps >= MOST_STEPS or not (short or (self.plan.seconds and between))
 
+    def _awaits_training(self) -> bool:
+        """Whether what was recorded is kept only if nothing follows: training is still to come, and may do so soon."""
+        return self.plan.early and self._waited() < PATIENCE_SECONDS and self._is_before_training()
+
+    def _has_steady(self) -> bool:
+        return bool(self._ended) and not self._ended[-1].early
+
     def _early_is_due(self, *, quiet: bool) -> bool:
         first = self.plan.early and not self._ended
         return first and (quiet or (self.seen > self.plan.warmup and not self.quiet))
 
     def _patience_is_over(self) -> bool:
-        waited = self._clock() - self._first if self._first is not None else 0.0
+        waited = self._waited()
         enough = self._told >= max(self.plan.patience, self.plan.warmup)
         steps = enough and (not self._unsettled or waited >= UNSETTLED_SECONDS)
         return steps or waited >= PATIENCE_SECONDS or self._restless >= ENDLESS_STEPS
+
+    def _waited(self) -> float:
+        """Time since the first step's end (s)."""
+        return self._clock() - self._first if self._first is not None else 0.0
 
     def _start(
         self, *, early: bool, by_clock: bool = False, prefetched: bool = False, restless: bool = False

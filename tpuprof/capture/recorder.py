@@ -14,6 +14,7 @@ from typing import Any
 from tpuprof.capture import crumbs, run_writer
 from tpuprof.capture.aftermath import Aftermath
 from tpuprof.capture.backend import Backend
+from tpuprof.capture.before_training import BeforeTraining
 from tpuprof.capture.boundaries import COMPILED, OPTIMIZER, USER, StepBoundaries
 from tpuprof.capture.by_clock import ByClock
 from tpuprof.capture.controller import Controller, Phase
@@ -81,6 +82,7 @@ class Recorder:
         steady = self._ir_debug.steady_steps(plan.steady) if self._ir_debug else plan.steady
         plan = replace(plan, steady=steady, early=plan.early and backend.repeats)
         self._prefetched = Prefetched()
+        self._optimizers = OptimizerHook(self._optimizer_called)
         self._together = together
         self.telemetry = Telemetry(extension)
         self.controller = Controller(
@@ -90,6 +92,7 @@ class Recorder:
             free=self._is_free,
             compiles=self.compiles,
             burst=lambda: self._prefetched.burst,
+            before_training=partial(self._is_before, BeforeTraining(self._optimizers)),
         )
         self._extension = extension
         self.profile: Path | None = None
@@ -108,7 +111,6 @@ class Recorder:
         self._source = BestSource(StepSource.FOUND if steps_from_cuts else StepSource.ANNOTATION)
         self._graphs_run = 0
         self._boundaries = StepBoundaries()
-        self._optimizers = OptimizerHook(self._optimizer_called)
         self._compiled_calls = CompiledCalls(self._compiled_call_ran)
         self._annotated = AnnotatedSteps(lambda number: self.boundary(number, StepSource.ANNOTATION))
         self._later: LaterCuts | None = None
@@ -226,6 +228,10 @@ class Recorder:
                 self._progress(crumbs.BUSY, self._steps)
             return False
         return self._together is None or self._together.may_start(self.controller.seen, self._tell)
+
+    def _is_before(self, training: BeforeTraining) -> bool:
+        """Whether training is still to come; steps that the program marks are what it wants to see."""
+        return self._source.best is StepSource.FOUND and training()
 
     def _tell(self, note: str) -> None:
         if self._note_once(note):

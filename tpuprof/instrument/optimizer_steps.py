@@ -26,6 +26,8 @@ class OptimizerHook:
     def __init__(self, called: Called) -> None:
         self._called: Called | None = called
         self._compiling: Callable[[], bool] = lambda: False
+        # Whether any optimizer stepped.
+        self.stepped = False
         # Whether a call needs nothing more than to be counted, which the function does itself.
         self.passes: Callable[[], bool] = lambda: False
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -77,6 +79,7 @@ class OptimizerHook:
         try:
             if self.passes() or self._called is None:
                 return
+            self.stepped = True
             number = self._numbers.get(optimizer)
             if number is None:
                 number = min(len(self._numbers), MAX_OPTIMIZERS - 1)
