@@ -89,7 +89,7 @@ TURNS_BY_READS = (
 # The sentence where reads cost both: turns, and work that the device does again.
 TURNS_AND_AGAIN = (
     "Sync-bound: reads of values in mid-step make host and device take turns, and the step computes the same again, "
-    "which costs up to {of_step}."
+    "which costs up to {of_step}{at_least}."
 )
 # The sentence where reads of values cost most by the graphs that they run.
 CUT_BY_READS = (
@@ -123,13 +123,20 @@ A_WAIT = {
 
 
 def sentence(
-    bound: Bound, load: StepTimes, tracing_hidden: float, over: str = STEP, few: str = "", detail: str = ""
+    bound: Bound,
+    load: StepTimes,
+    tracing_hidden: float,
+    over: str = STEP,
+    few: str = "",
+    detail: str = "",
+    beside: str = "",
 ) -> str:
     """The verdict for people: one sentence with its figures; `over` is what they are shares of.
 
     `few` says in which few steps nearly all of the cost is, empty where each step has it; of a device that is busy, of
     its idle time. `detail` says more about the
-    cause that is named (its line, its op): it stands before all other causes.
+    cause that is named (its line, its op): it stands before all other causes. `beside` says more about the host's other
+    work, where that is another cause.
     """
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
     over = MEAN if few else over
@@ -145,12 +152,12 @@ def sentence(
         return _turns_sentence(bound, load, over) + detail
     if bound.word == "device":
         return _busy_sentence(load, share, wall + average, over, few) + _without_ops(load) + detail
-    text = _own_sentence(bound).format(of_step=of_step) + detail
+    text = _own_sentence(bound).format(of_step=of_step, at_least=_at_least(bound, load)) + detail
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         per = "" if over == CAPTURE else " per step"
         text += f" Another {format_ms(tracing_hidden)} of tracing{per} is hidden behind device work."
     text += _without_ops(load) if bound.word in _OF_DEVICE else ""
-    return text + _turns_of_runtime(bound, load) + _as_large(bound, load) + _idle_in_all(bound, load)
+    return text + _turns_of_runtime(bound, load) + _as_large(bound, load, beside) + _idle_in_all(bound, load)
 
 
 def _own_sentence(bound: Bound) -> str:
@@ -165,6 +172,11 @@ def _own_sentence(bound: Bound) -> str:
     return parts.word_of(bound.word).sentence
 
 
+def _at_least(bound: Bound, load: StepTimes) -> str:
+    """What the device computes again of the cost of reads, which is sure, where that is clearly less; else empty."""
+    return f", {format_ms(load.again)} of it at least" if LARGER_FROM * load.again < bound.ms else ""
+
+
 def _held_back(bound: Bound, of_step: str) -> str:
     """The sentence of a bound that has a name: an annotation of the user's, or what tpuprof marks by itself."""
     if bound.name in parts.OWN_ANNOTATIONS:
@@ -175,7 +187,7 @@ def _held_back(bound: Bound, of_step: str) -> str:
     )
 
 
-def _as_large(bound: Bound, load: StepTimes) -> str:
+def _as_large(bound: Bound, load: StepTimes, beside: str) -> str:
     """Another cause that takes about as much as the one named, or more; empty where there is none.
 
     The cost of turns holds the idle time that they explain: that is no other cause.
@@ -196,7 +208,7 @@ def _as_large(bound: Bound, load: StepTimes) -> str:
     takes = "is about as large" if others[word] <= LARGER_FROM * bound.ms else "takes more time"
     return (
         f" Another cause {takes}: {stretch}, {format_share(others[word] / load.wall)} "
-        f"({format_ms(others[word])})."
+        f"({format_ms(others[word])}){beside if word == 'host' else ''}."
     )
 
 

@@ -137,13 +137,31 @@ def _with_shared(
     findings: list[Finding], replayed: dict[str, Change], prices: dict[str, Price], pricing: Pricing
 ) -> list[Finding]:
     """The findings, each with those whose saving is of the same time."""
+    findings = _with_shared_starts(findings)
     if len(replayed) < 2 or isinstance(pricing.simulator, str):
         return findings
     ops = {rule: prices[rule].ops for rule in replayed}
     shared = shared_savings(pricing.simulator, replayed, ops)
     together = _together(findings, replayed, shared, pricing)
     return [
-        replace(each, shares_saving_with=shared.get(each.rule, []), saves_together_ms=together.get(each.rule))
+        replace(
+            each,
+            shares_saving_with=shared.get(each.rule, each.shares_saving_with),
+            saves_together_ms=together.get(each.rule),
+        )
+        for each in findings
+    ]
+
+
+def _with_shared_starts(findings: list[Finding]) -> list[Finding]:
+    """The findings, each that saves at a start with the others that do: all of them are of the same compiles."""
+    starts = [
+        each.rule
+        for each in findings
+        if each.status == FAILED and each.savings is not None and each.savings.per == "start"
+    ]
+    return [
+        replace(each, shares_saving_with=sorted({*starts} - {each.rule})) if each.rule in starts else each
         for each in findings
     ]
 

@@ -82,6 +82,16 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
     return eager or more.get(word, str)()
 
 
+def host_beside(load: StepTimes, stacks: list[HostStackRow]) -> str:
+    """Where most of the host's other work is, to end a sentence on another cause; empty where no line holds it."""
+    sampled = {name: ms for name, ms in load.parts.items() if name.startswith(HOST_PREFIX)}
+    part = max(sampled, key=lambda name: sampled[name], default="")
+    where = where_of(stacks, part) if part else None
+    if where is None or where.ms < LINE_FROM_SHARE * sum(sampled.values()):
+        return ""
+    return f", most of it at {where.text}"
+
+
 def in_words_of(run: Run, text: str) -> str:
     """A sentence in the words of the framework: PyTorch on GPUs hands no programs over, it launches kernels."""
     found = _most_handing_over(run)

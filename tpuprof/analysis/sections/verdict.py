@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
-from tpuprof.analysis.sections.host_words import host_sentence, in_words_of, with_event
+from tpuprof.analysis.sections.host_words import host_beside, host_sentence, in_words_of, with_event
 from tpuprof.analysis.sections.main_op import main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.sparse_words import with_sparse
@@ -172,7 +172,8 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
     alone = bound.ahead or bound.is_either or (bound.waits and times.reads_share >= READS_IN_STEPS_SHARE)
     few = _in_few(run.hosts, bound, times) if not alone else ""
     uneven = "" if few else _uneven(run, bound, times)
-    text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail) + uneven
+    beside = host_beside(times, rows.host_stacks)
+    text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail, beside) + uneven
     text = with_sparse(with_event(text, times, run), times, run)
     if bound.word == part.COMPILE:
         spent = zip(*_compile_times(run.hosts), strict=True)
