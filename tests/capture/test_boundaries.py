@@ -28,6 +28,9 @@ def rounds(calls):
         ("DGDGDGDG", "||.|.|.|"),
         ("DGEDGEDGE", "|||..|..|"),
         ("DDDDDGDDDDDGDDDDDG", "||||||.....|.....|"),
+        # The critic is trained until it is good enough.
+        ("DDDDDGDDDDDDGDDDGDDDDGDDDDDG", "||||||......|...|....|.....|"),
+        ("DGGDGGDGGDGGDGG", "|||.||..|..|..|"),
         # A warm-up with more critics than later: the round is learned again.
         ("D" * 20 + "G" + "DDDDDG" * 3, "|" * 21 + ".....|" * 3),
     ],

@@ -25,7 +25,8 @@ ROUNDS_WITHOUT_CUT = 8
 class OptimizerRound:
     """The sequence of optimizers that makes one step: the shortest that repeats, as far as it is known.
 
-    One optimizer makes a round by itself. When another one turns up, what was a round becomes a part of one.
+    One optimizer makes a round by itself. When another one turns up, what was a round becomes a part of one. Where the
+    one that turned up last is called once per round, rounds end with it, however often the others are called.
     """
 
     def __init__(self) -> None:
@@ -44,24 +45,39 @@ class OptimizerRound:
             self._learn()
             fits = False
         self._at += 1
-        if self._at < len(self.word):
+        last = self._last
+        if number != last if last is not None else self._at < len(self.word):
+            self._at %= len(self.word)
             return False
         self._at = 0
         self._missed = 0 if fits else self._missed
         return True
 
+    @property
+    def varies(self) -> bool:
+        """Whether rounds of late were not all of the same calls."""
+        return self._missed > 1
+
+    @property
+    def _last(self) -> int | None:
+        """The optimizer that ends a round: of those in it the one that turned up last, if it is called once."""
+        last = max(self.word, default=-1)
+        return last if self.word.count(last) == 1 else None
+
     def _learn(self) -> None:
         """Make the round fit the call just made: from what all calls repeat, else from what repeats of late."""
         calls = list(self._calls)
         period = _shortest_period(calls)
-        late = _repeats_of_late(calls, 2, self._known) or _repeats_of_late(calls, 3, set())
+        late = _repeats_of_late(calls, 2, self._known)
+        if not late and self._last not in calls[-2 * len(self.word) - 1 :]:
+            late = _repeats_of_late(calls, 3, set())
         self._missed += 1
         if 2 * period <= len(calls):
             self.word, self._at = calls[:period], (len(calls) - 1) % period
         elif late:
             self.word, self._at = _rotated(calls[-late:])
-        elif calls[-1] in self.word and self._missed == 1:
-            # A single deviation: the round goes on from this optimizer.
+        elif calls[-1] in self.word and (self._missed == 1 or self._last is not None):
+            # A single deviation, or rounds that are not all alike: the round goes on from this optimizer.
             self._at = self.word.index(calls[-1])
         else:
             self.word, self._at = calls, len(calls) - 1
@@ -127,9 +143,11 @@ class StepBoundaries:
 
     @property
     def events_per_step(self) -> int:
-        """Optimizer calls, graph cuts or graphs of compiled functions in one step, whichever ends it."""
+        """Optimizer calls, graph cuts or graphs of compiled functions in one step; 0 where that varies."""
         if self.origin == CUT:
             return 1
+        if self.origin == OPTIMIZER and self._round.varies:
+            return 0
         return self.calls_per_step if self.origin == OPTIMIZER else len(self._graph_round.word)
 
     def optimizer_called(self, number: int) -> bool:

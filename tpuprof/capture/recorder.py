@@ -47,6 +47,9 @@ from tpuprof.own_events import OVERHEAD
 from tpuprof.units import MS_PER_S, format_ms
 
 BUSY = "the program's own profiler session was open when a recording was due, so it was put off"
+# Recordings that are begun anew because steps turned out to be parts of longer ones (count): each costs the program a
+# moment to write, and calls in no order would do so without end.
+MAX_GROWN = 2
 GAVE_WAY = "a recording ended early because the program opened a profiler session of its own"
 
 
@@ -109,7 +112,7 @@ class Recorder:
         self._source_lines = source_lines
         self._fallbacks = FallbackFinder()
         self._source = BestSource(StepSource.FOUND if steps_from_cuts else StepSource.ANNOTATION)
-        self._graphs_run = 0
+        self._graphs_run = self._grown = 0
         self._boundaries = StepBoundaries()
         self._compiled_calls = CompiledCalls(self._compiled_call_ran)
         self._annotated = AnnotatedSteps(lambda number: self.boundary(number, StepSource.ANNOTATION))
@@ -365,8 +368,13 @@ class Recorder:
             self._step.close_event()
             self.controller.begin_anew()
         elif (boundaries.grew or boundaries.first) and self.controller.phase is Phase.CAPTURING:
-            # What was counted as steps were parts of one: record as many whole ones.
-            self.controller.count_anew()
+            # What was counted as steps were parts of one, and what makes them whole may still compile.
+            self._grown += 1
+            if self._grown <= MAX_GROWN and self._backend.repeats:
+                self._step.close_event()
+                self.controller.begin_anew()
+            else:
+                self.controller.count_anew()
         if ends:
             self.boundary(source=StepSource.FOUND)
 

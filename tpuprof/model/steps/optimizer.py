@@ -82,13 +82,15 @@ def last_of_rounds(calls: OptimizerCalls) -> tuple[Int64, int]:
     """Positions of the calls that complete a round of all optimizers, and the calls in one round.
 
     One optimizer: each call. Several: the shortest sequence that repeats (discriminator, generator; five critics, one
-    generator). Where none repeats often enough, a round ends with the optimizer that came to the program last.
+    generator). Where none repeats often enough, a round ends with the optimizer that came to the program last. So it
+    does where that is called once per round: a critic may be trained until it is good enough.
     """
     values = ascending_distinct(calls.optimizer)
     if len(values) == 1:
         return np.arange(len(calls.end)), 1
     found = find_repetition(calls.optimizer)
-    if found is not None and found.share >= EXPLAINS_FROM_SHARE and len(set(found.word)) == len(values):
+    repeats = found is not None and found.share >= EXPLAINS_FROM_SHARE and len(set(found.word)) == len(values)
+    if found is not None and repeats and found.word.count(int(values.max())) > 1:
         return found.until - 1, found.width
     last = np.flatnonzero(calls.optimizer == values.max())
     gaps = np.diff(last)
