@@ -69,3 +69,16 @@ def test_the_cache_of_torch_tpu_is_known_on_the_plugin_that_it_was_tried_on(plug
     )
     priced = outcome_of(find_rule("persistent-cache-off"), signals).price.savings
     assert priced.start_low_s == pytest.approx(least * SLOW) and priced.start_high_s == pytest.approx(SLOW)
+
+
+def test_the_line_of_the_start_is_the_one_that_compiled_longest_in_all():
+    """Ten layers of a model compile one by one, for one line, and the step for another, longer than any of them."""
+    layer, step = "__call__ (model.py:22)", "main (train.py:96)"
+    layers = [replace(before(2, 0.6), frames=[layer], line_seconds={layer: 0.6}) for _ in range(10)]
+    whole = replace(
+        before(9, 8.5), frames=["f (x.py:1)"], line_seconds={step: 8.0, "f (x.py:1)": 0.5, "": 30.0}
+    )
+    signals = given(framework="jax", records=[*layers, whole, record()])
+    assert signals.startup_compile_source == "train.py:96"
+    older = [replace(each, line_seconds={}) for each in (*layers, whole)]
+    assert given(framework="jax", records=[*older, record()]).startup_compile_source == "x.py:1"

@@ -104,12 +104,17 @@ class TelemetrySignals(SignalsBase):
     @signal("share")
     def startup_longest_line_share(self) -> float:
         """Share of the time of compiles before the captured steps that the line has which compiled longest."""
+        lines = self._startup_lines()
+        total = sum(lines.values())
+        return max(lines.values()) / total if total > 0 else 1.0
+
+    def _startup_lines(self) -> dict[str, float]:
+        """Time of compiles before the captured steps by line (s)."""
         lines: dict[str, float] = {}
         for record in self.records:
             for line, seconds in (record.line_seconds if record.before else {}).items():
                 lines[line] = lines.get(line, 0.0) + seconds
-        total = sum(lines.values())
-        return max(lines.values()) / total if total > 0 else 1.0
+        return lines
 
     @signal("s")
     def startup_short_compile_seconds(self) -> float:
@@ -119,7 +124,10 @@ class TelemetrySignals(SignalsBase):
 
     @signal("text")
     def startup_compile_source(self) -> str:
-        """Line of the program (`file:line`) that called the longest compile before the captured steps; may be empty."""
+        """Line of the program (`file:line`) that compiled longest before the captured steps; may be empty."""
+        lines = {line: seconds for line, seconds in self._startup_lines().items() if source_of(line)}
+        if lines:
+            return source_of(max(lines, key=lambda line: lines[line]))
         before = [record for record in self.records if record.before and record.frames]
         longest = max(before, key=lambda each: each.compile_seconds, default=None)
         return source_of(longest.frames[0]) if longest is not None else ""
