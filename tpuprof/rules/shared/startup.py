@@ -42,7 +42,7 @@ def at_stake(signals: Signals) -> float:
     return signals.startup_compile_seconds / (signals.startup_compile_seconds + steps)
 
 
-def saved_at_start(signals: Signals, least: float, most: float) -> Price:
+def saved_at_start(signals: Signals, least: float, most: float, note: str = "") -> Price:
     """Those shares of the start-up compiles (s), also spread over the steps of a short run (ms per step)."""
     seconds = signals.startup_compile_seconds
     per_step = seconds * MS_PER_S / STARTUP_SPREAD_OVER_STEPS
@@ -54,6 +54,7 @@ def saved_at_start(signals: Signals, least: float, most: float) -> Price:
             start_low_s=least * seconds,
             start_high_s=most * seconds,
             per="start",
+            note=note,
         )
     )
 

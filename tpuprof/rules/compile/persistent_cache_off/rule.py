@@ -110,6 +110,6 @@ def check(signals: Signals) -> Outcome:
         at_stake(signals),
         evidence,
         title=title,
-        price=saved_at_start(signals, least, SAVED_AT_MOST),
+        price=saved_at_start(signals, least, SAVED_AT_MOST, doubt),
         confidence="low" if doubt else "medium",
     )
