@@ -47,7 +47,7 @@ from tpuprof.own_events import OVERHEAD
 from tpuprof.units import MS_PER_S, format_ms
 
 BUSY = "the program's own profiler session was open when a recording was due, so it was put off"
-# Recordings that are begun anew because steps turned out to be parts of longer ones (count): each costs the program a
+# Recordings that are begun again because steps turned out to be parts of longer ones (count): each costs the program a
 # moment to write, and calls in no order would do so without end.
 MAX_GROWN = 2
 GAVE_WAY = "a recording ended early because the program opened a profiler session of its own"
