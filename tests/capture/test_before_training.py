@@ -6,6 +6,7 @@ import pytest
 
 from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.capture import contention
 from tpuprof.capture.before_training import LOOK_EVERY_SECONDS, BeforeTraining
 from tpuprof.instrument.optimizer_steps import OptimizerHook
 
@@ -52,7 +53,8 @@ def process(monkeypatch, tmp_path):
     module.Optimizer = Optimizer
     monkeypatch.setitem(sys.modules, "torch.optim.optimizer", module)
     hook, clock = OptimizerHook(lambda _number, _name: None), [0.0]
-    asked = BeforeTraining(hook, lambda: clock[0], tmp_path)
+    asked = BeforeTraining(hook, lambda: clock[0])
+    monkeypatch.setattr(contention, "_TASKS", tmp_path)
 
     def thread(name):
         folder = tmp_path / str(len([*tmp_path.iterdir()]))
@@ -80,6 +82,13 @@ def test_a_backward_pass_is_training_and_threads_are_looked_at_now_and_then(proc
     clock[0] = LOOK_EVERY_SECONDS / 2
     assert asked()
     clock[0] = LOOK_EVERY_SECONDS
+    assert not asked()
+
+
+def test_where_threads_have_no_names_nothing_is_waited_for(process, monkeypatch, tmp_path):
+    asked, _, _, made, _ = process
+    made.step.hooked = True
+    monkeypatch.setattr(contention, "_TASKS", tmp_path / "missing")
     assert not asked()
 
 

@@ -1,5 +1,6 @@
 """Where a step ends while the program runs: from optimizer calls and graph cuts."""
 
+import random
 from functools import partial
 from operator import eq
 
@@ -37,6 +38,18 @@ def rounds(calls):
 )
 def test_the_round_of_several_optimizers(calls, ends):
     assert rounds(calls) == ends
+
+
+def test_rounds_that_vary_end_with_the_optimizer_that_came_last_and_another_order_is_found_again():
+    rng = random.Random(0)
+    critics = [rng.randint(3, 6) for _ in range(50)]
+    calls = "".join("D" * each + "G" for each in critics)
+    following = OptimizerRound()
+    ended = [following.add("DG".index(call)) for call in calls]
+    assert [call for call, each in zip(calls, ended, strict=True) if each][critics[0] :] == ["G"] * 50
+    assert following.varies
+    # Then only the critic is trained.
+    assert sum(following.add(0) for _ in range(200)) > 100
 
 
 def test_a_round_that_is_disturbed_once_is_found_again():

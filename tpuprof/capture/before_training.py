@@ -9,15 +9,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from tpuprof.capture import contention
 from tpuprof.instrument.optimizer_steps import OptimizerHook
-from tpuprof.instrument.state import pass_on
 
-# What autograd calls its threads, which it makes for the first backward pass of a device's tensors.
-_AUTOGRAD = "pt_autograd"
-_TASKS = Path("/proc/self/task")
 # Time between two looks at the names of threads (s): a look takes a millisecond where there are many.
 LOOK_EVERY_SECONDS = 0.25
 
@@ -25,10 +21,8 @@ LOOK_EVERY_SECONDS = 0.25
 class BeforeTraining:
     """Asked at the ends of steps, by calling it."""
 
-    def __init__(
-        self, optimizers: OptimizerHook, clock: Callable[[], float] = time.monotonic, tasks: Path = _TASKS
-    ) -> None:
-        self._optimizers, self._clock, self._tasks = optimizers, clock, tasks
+    def __init__(self, optimizers: OptimizerHook, clock: Callable[[], float] = time.monotonic) -> None:
+        self._optimizers, self._clock = optimizers, clock
         self._trains = False
         self._looked: float | None = None
 
@@ -38,16 +32,8 @@ class BeforeTraining:
             return False
         now = self._clock()
         if self._looked is None or now - self._looked >= LOOK_EVERY_SECONDS:
-            self._looked, self._trains = now, self._backward_ran()
+            self._looked, self._trains = now, contention.backward_ran()
         return not self._trains
-
-    def _backward_ran(self) -> bool:
-        try:
-            return any((each / "comm").read_text().startswith(_AUTOGRAD) for each in self._tasks.iterdir())
-        except OSError as error:
-            # No such folder on this system, or a thread that has just ended.
-            pass_on(error)
-            return True
 
 
 def optimizer_made() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
 
 OPTIMIZER, CUT, COMPILED, USER = "optimizer", "cut", "compiled", "user"
 # Calls remembered to find the round of several optimizers (calls).
@@ -20,13 +21,15 @@ CUTS_WITHOUT_CALL = 64
 # Rounds of the graphs of compiled functions with neither an optimizer call nor a graph cut, after which they count as
 # steps (rounds): torch.compile cuts by itself where it compiles, and a loop that cuts does so after few micro-batches.
 ROUNDS_WITHOUT_CUT = 8
+# Deviations from a round after which rounds are taken to vary (calls): one is an accident. A judgement.
+ODD_ROUNDS = 8
 
 
 class OptimizerRound:
     """The sequence of optimizers that makes one step: the shortest that repeats, as far as it is known.
 
     One optimizer makes a round by itself. When another one turns up, what was a round becomes a part of one. Where the
-    one that turned up last is called once per round, rounds end with it, however often the others are called.
+    one that turned up last is called once at a time, rounds end with it, however often the others are called.
     """
 
     def __init__(self) -> None:
@@ -35,49 +38,59 @@ class OptimizerRound:
         self._at = 0
         self._missed = 0
         self._known: set[int] = set()
+        # Rounds that were not like the others, and calls since one was complete.
+        self._odd = self._since = 0
 
     def add(self, number: int) -> bool:
         """Take one call; whether it completes a round."""
         self._known.add(number)
         self._calls.append(number)
+        self._since += 1
         fits = True
         if not self.word or self.word[self._at] != number:
             self._learn()
             fits = False
         self._at += 1
         last = self._last
-        if number != last if last is not None else self._at < len(self.word):
-            self._at %= len(self.word)
+        ends = self._at == len(self.word) if last is None else number == last
+        self._at %= len(self.word)
+        if not ends:
             return False
-        self._at = 0
+        self._at = self._since = 0
         self._missed = 0 if fits else self._missed
         return True
 
     @property
     def varies(self) -> bool:
-        """Whether rounds of late were not all of the same calls."""
-        return self._missed > 1
+        """Whether rounds are not all of the same calls."""
+        return self._odd >= ODD_ROUNDS
 
     @property
     def _last(self) -> int | None:
-        """The optimizer that ends a round: of those in it the one that turned up last, if it is called once."""
+        """The optimizer that ends a round: the one of it that turned up last, if it is called once at a time."""
         last = max(self.word, default=-1)
-        return last if self.word.count(last) == 1 else None
+        twice = (last, last) in pairwise([*self.word, *self.word[:1]])
+        return None if twice and len(self.word) > 1 else last
 
     def _learn(self) -> None:
         """Make the round fit the call just made: from what all calls repeat, else from what repeats of late."""
+        self._missed += 1
+        if self.varies and self._last is not None and self._since <= ODD_ROUNDS * len(self.word):
+            # What repeats was looked for often enough: that takes a millisecond.
+            self._at = self.word.index(self._calls[-1]) if self._calls[-1] in self.word else 0
+            return
         calls = list(self._calls)
         period = _shortest_period(calls)
         late = _repeats_of_late(calls, 2, self._known)
         if not late and self._last not in calls[-2 * len(self.word) - 1 :]:
             late = _repeats_of_late(calls, 3, set())
-        self._missed += 1
         if 2 * period <= len(calls):
             self.word, self._at = calls[:period], (len(calls) - 1) % period
         elif late:
             self.word, self._at = _rotated(calls[-late:])
         elif calls[-1] in self.word and (self._missed == 1 or self._last is not None):
             # A single deviation, or rounds that are not all alike: the round goes on from this optimizer.
+            self._odd += 1
             self._at = self.word.index(calls[-1])
         else:
             self.word, self._at = calls, len(calls) - 1

@@ -80,6 +80,13 @@ def waited_seconds() -> float:
     return sum(waited for _, waited in _counts().values()) / NS_PER_S
 
 
+def backward_ran() -> bool:
+    """Whether any backward pass ran in this process: autograd makes its threads for the first. True where unknown."""
+    if not _TASKS.is_dir():
+        return True
+    return any(_name(task.name).startswith(_AUTOGRAD) for task in _TASKS.iterdir())
+
+
 def _name(thread: str) -> str:
     try:
         return (_TASKS / thread / "comm").read_text("utf-8", "replace")

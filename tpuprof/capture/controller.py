@@ -291,12 +291,16 @@ class Controller:
         if quiet and self._used_up():
             self._stop()
             self._start(early=False)
-        elif self._current is None and self._patience_is_over():
-            if self._ended:
+        elif self._current is None:
+            self._make_do(quiet=quiet)
+
+    def _make_do(self, *, quiet: bool) -> None:
+        """Record what is not steady, or end with what there is, where that is due."""
+        over = self._patience_is_over()
+        if over and self._ended:
+            if not self._awaits_training():
                 self.finish()
-            else:
-                self._start(early=True, prefetched=quiet)
-        elif self._current is None and self._early_is_due(quiet=quiet):
+        elif over or self._early_is_due(quiet=quiet):
             self._start(early=True, prefetched=quiet)
 
     def _is_long_enough(self, current: Recording) -> bool:

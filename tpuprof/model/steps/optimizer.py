@@ -83,17 +83,17 @@ def last_of_rounds(calls: OptimizerCalls) -> tuple[Int64, int]:
 
     One optimizer: each call. Several: the shortest sequence that repeats (discriminator, generator; five critics, one
     generator). Where none repeats often enough, a round ends with the optimizer that came to the program last. So it
-    does where that is called once per round: a critic may be trained until it is good enough.
+    does where that is called once at a time: a critic may be trained until it is good enough.
     """
     values = ascending_distinct(calls.optimizer)
     if len(values) == 1:
         return np.arange(len(calls.end)), 1
     found = find_repetition(calls.optimizer)
     repeats = found is not None and found.share >= EXPLAINS_FROM_SHARE and len(set(found.word)) == len(values)
-    if found is not None and repeats and found.word.count(int(values.max())) > 1:
-        return found.until - 1, found.width
     last = np.flatnonzero(calls.optimizer == values.max())
     gaps = np.diff(last)
+    if found is not None and repeats and (gaps == 1).any():
+        return found.until - 1, found.width
     return last, int(np.median(gaps)) if len(gaps) else len(calls.end)
 
 
