@@ -52,6 +52,16 @@ def test_rounds_that_vary_end_with_the_optimizer_that_came_last_and_another_orde
     assert sum(following.add(0) for _ in range(200)) > 100
 
 
+@pytest.mark.parametrize("rounds_before", [5, 30])
+def test_one_that_is_called_once_does_not_keep_rounds_from_ending(rounds_before):
+    """A graph of an evaluation, say: it makes a round of all calls until then, and is not waited for much longer."""
+    calls = "DGE" * rounds_before + "X" + "DGE" * 3 * rounds_before
+    following = OptimizerRound()
+    marks = "".join("|" if following.add("DGEX".index(call)) else "." for call in calls)
+    assert marks.endswith("..|" * rounds_before)
+    assert not following.varies
+
+
 def test_a_round_that_is_disturbed_once_is_found_again():
     assert rounds("DG" * 5 + "D" + "DG" * 8).endswith(".|.|.|")
 

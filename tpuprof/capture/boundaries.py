@@ -23,6 +23,9 @@ CUTS_WITHOUT_CALL = 64
 ROUNDS_WITHOUT_CUT = 8
 # Deviations from a round after which rounds are taken to vary (calls): one is an accident. A judgement.
 ODD_ROUNDS = 8
+# How many times as long as any round so far one may be before the optimizer that ends rounds is taken to be called no
+# more (ratio): one that was called once, as a graph of an evaluation is, must not keep steps from ending. A judgement.
+OVERDUE = 1.25
 
 
 class OptimizerRound:
@@ -38,6 +41,9 @@ class OptimizerRound:
         self._at = 0
         self._missed = 0
         self._known: set[int] = set()
+        # The optimizer that ends rounds, None where their length does; and the longest round that ended so (calls).
+        self._last: int | None = None
+        self._longest = 0
         # Rounds that were not like the others, and calls since one was complete.
         self._odd = self._since = 0
 
@@ -46,16 +52,15 @@ class OptimizerRound:
         self._known.add(number)
         self._calls.append(number)
         self._since += 1
-        fits = True
-        if not self.word or self.word[self._at] != number:
+        fits = bool(self.word) and self.word[self._at] == number
+        if not fits or self._since == self._overdue:
             self._learn()
-            fits = False
         self._at += 1
-        last = self._last
-        ends = self._at == len(self.word) if last is None else number == last
+        ends = self._at == len(self.word) if self._last is None else number == self._last
         self._at %= len(self.word)
         if not ends:
             return False
+        self._longest = max(self._longest, self._since)
         self._at = self._since = 0
         self._missed = 0 if fits else self._missed
         return True
@@ -66,34 +71,41 @@ class OptimizerRound:
         return self._odd >= ODD_ROUNDS
 
     @property
-    def _last(self) -> int | None:
-        """The optimizer that ends a round: the one of it that turned up last, if it is called once at a time."""
-        last = max(self.word, default=-1)
-        twice = (last, last) in pairwise([*self.word, *self.word[:1]])
-        return None if twice and len(self.word) > 1 else last
+    def _overdue(self) -> int:
+        """Calls since the last round from which it is doubtful that the optimizer comes which ends rounds."""
+        return int(OVERDUE * max(len(self.word), self._longest)) + 1
 
     def _learn(self) -> None:
         """Make the round fit the call just made: from what all calls repeat, else from what repeats of late."""
         self._missed += 1
-        if self.varies and self._last is not None and self._since <= ODD_ROUNDS * len(self.word):
+        overdue = self._last is None or self._since >= self._overdue
+        number = self._calls[-1]
+        if self.varies and number in self.word and not overdue:
             # What repeats was looked for often enough: that takes a millisecond.
-            self._at = self.word.index(self._calls[-1]) if self._calls[-1] in self.word else 0
+            self._at = self.word.index(number)
             return
         calls = list(self._calls)
         period = _shortest_period(calls)
-        late = _repeats_of_late(calls, 2, self._known)
-        if not late and self._last not in calls[-2 * len(self.word) - 1 :]:
-            late = _repeats_of_late(calls, 3, set())
+        late = _repeats_of_late(calls, 2, self._known) or (overdue and _repeats_of_late(calls, 3, set()))
         if 2 * period <= len(calls):
-            self.word, self._at = calls[:period], (len(calls) - 1) % period
+            self._take(calls[:period], (len(calls) - 1) % period)
         elif late:
-            self.word, self._at = _rotated(calls[-late:])
-        elif calls[-1] in self.word and (self._missed == 1 or self._last is not None):
+            self._take(*_rotated(calls[-late:]))
+        elif number in self.word and (self._missed == 1 or self._last is not None):
             # A single deviation, or rounds that are not all alike: the round goes on from this optimizer.
             self._odd += 1
-            self._at = self.word.index(calls[-1])
+            self._at = self.word.index(number)
         else:
-            self.word, self._at = calls, len(calls) - 1
+            self._take(calls, len(calls) - 1)
+
+    def _take(self, word: list[int], at: int) -> None:
+        """This is the round from now on, and the call just made is at that place of it."""
+        self.word, self._at = word, at
+        before, last = self._last, max(word)
+        twice = (last, last) in pairwise([*word, word[0]])
+        self._last = None if twice and len(word) > 1 else last
+        if self._last != before:
+            self._longest = self._odd = 0
 
 
 def _shortest_period(calls: list[int]) -> int:
