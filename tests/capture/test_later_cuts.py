@@ -12,7 +12,7 @@ from tpuprof.capture.boundaries import OPTIMIZER, StepBoundaries
 from tpuprof.capture.followed_thread import FollowedThread
 from tpuprof.capture.later_cuts import CLOSELY_FOR_STEPS, COMPILES_FROM_SECONDS, LONGER_THAN, LaterCuts
 from tpuprof.capture.rests import FOLLOWED, FOLLOWING_SECONDS, MOST_SHARE
-from tpuprof.instrument import step_count, sync_guard
+from tpuprof.instrument import spans, step_count, sync_guard
 
 
 class Extension:
@@ -241,6 +241,35 @@ def test_cuts_that_wait_for_the_device_in_each_step_are_not_looked_at_in_a_rest(
     run.later.stop()
     run.after.close()
     assert [*run.written[-1]["lines"]] == ["train (x.py:7)"]
+
+
+def test_who_observes_cuts_in_a_rest_is_called_and_steps_are_counted(run):
+    """`tpuprof.expect` counts compiles at cuts, and may begin at any time."""
+    for _ in range(FOLLOWED + 2):
+        run.step(1)
+    assert run.later.rest.on
+    seen, before, asked = [], run.steps(), run.extension.asked
+    observers = (lambda: seen.append("before"), lambda: seen.append("after"))
+    sync_guard.observe(*observers)
+    for _ in range(3):
+        run.step(1)
+    sync_guard.stop_observing(*observers)
+    run.step(1)
+    assert seen == ["before", "after"] * 3
+    assert run.steps() == before + 4
+    assert run.extension.asked == asked
+
+
+def test_a_scope_that_is_opened_in_a_rest_is_lifted_over_the_cut(run):
+    """torch_xla raises an error where it finds one: a server for profiles may arm annotations at any time."""
+    for _ in range(FOLLOWED + 2):
+        run.step(1)
+    assert run.later.rest.on
+    span = SimpleNamespace(scope="pushed", scope_name="")
+    spans.hold(span)
+    run.step(1)
+    spans.OPEN.stack.remove(span)
+    assert span.scope is None
 
 
 def test_what_the_cut_itself_raises_reaches_the_program_in_a_rest_and_our_own_errors_do_not(run, monkeypatch):

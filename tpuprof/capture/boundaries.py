@@ -99,7 +99,7 @@ class OptimizerRound:
             self._take(calls, len(calls) - 1)
 
     def _take(self, word: list[int], at: int) -> None:
-        """This is the round from now on, and the call just made is at that place of it."""
+        """Take this for the round from now on; the call just made is at that place of it."""
         self.word, self._at = word, at
         before, last = self._last, max(word)
         twice = (last, last) in pairwise([*word, word[0]])

@@ -31,7 +31,7 @@ class LaterCuts:
         self, after: Aftermath, thread: FollowedThread, boundaries: StepBoundaries, ran: Callable[[int], None]
     ) -> None:
         self.after = after
-        self.rest = Rest(after, self._rests)
+        self.rest = Rest(after, self._changed)
         self._thread = thread
         self._boundaries = boundaries
         self._ran = ran
@@ -59,7 +59,7 @@ class LaterCuts:
         event, count = (USER, 1) if marked else (boundaries.origin, boundaries.events_per_step)
         self.rest.step_ended(event, 0 if self._closely else count)
 
-    def _rests(self, rest: Rest) -> None:
+    def _changed(self, rest: Rest) -> None:
         """A rest begins, in which short cuts are not reported, or it ends."""
         took, self._took = sorted(self._took), []
         typical = took[int(OF_SHARE * len(took))] if took else 0.0

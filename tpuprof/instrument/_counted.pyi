@@ -15,7 +15,11 @@ class StepCount:
 
 class CutGuard:
     def __init__(
-        self, original: Callable[..., Any], usual: Callable[..., Any], tell: Callable[[float], None]
+        self,
+        original: Callable[..., Any],
+        usual: Callable[..., Any],
+        tell: Callable[[float], None],
+        opened: object,
     ) -> None: ...
     def rest_in(self, count: object, cut: object, least: float) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

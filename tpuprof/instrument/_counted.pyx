@@ -3,7 +3,7 @@
 
 Training runs megabytes of other code between two of these calls, so neither their code nor what it works on is in the
 processor's caches. A line of Python takes a microsecond then, and what reads a few fields of one object much less
-(`benchmarks/after_capture.py`). `step_count.py` has the same in Python, for where this is not built.
+(`benchmarks/counting_steps.py`). `step_count.py` has the same in Python, for where this is not built.
 """
 
 import sys
@@ -23,7 +23,6 @@ cdef class StepCount:
     """Counts steps of one thread: see `step_count.StepCount`."""
 
     cdef readonly long left
-    cdef readonly str event
     cdef object _clock, _on_end
     cdef list _events
     cdef bint _own_clock
@@ -42,7 +41,7 @@ cdef class StepCount:
         self._clock, self._on_end = clock, on_end
         # Python's own clock is the system's on Linux, and is read there without Python.
         self._own_clock = HAS_MONOTONIC and clock is sys.modules["time"].monotonic
-        self.event, self._events = "", []
+        self._events = []
 
     def of(self, str event):
         made = Event(self, event)
@@ -57,7 +56,7 @@ cdef class StepCount:
         self._ends, self._ended = room, 0
         for each in self._events:
             each.counts = each.event == event
-        self.event, self._per_step, self._heard, self.left = event, per_step, 0, steps
+        self._per_step, self._heard, self.left = per_step, 0, steps
         self._thread, self._long = PyThread_get_thread_ident(), longest
         self._began = self._now()
 
@@ -114,15 +113,18 @@ cdef class Event:
 
 
 cdef class CutGuard:
-    """Calls `original`, and `usual` in its place outside of the thread and the time in which `rest_in` counts."""
+    """Calls `original`, and `usual` in its place outside of the thread and the time in which `rest_in` counts.
 
-    cdef object _original, _usual, _tell
+    Where `opened` says that a span was opened lately, it is `usual` as well: a cut must find no scope.
+    """
+
+    cdef object _original, _usual, _tell, _opened
     cdef StepCount _count
     cdef Event _cut
     cdef double _least
 
-    def __init__(self, original, usual, tell):
-        self._original, self._usual, self._tell = original, usual, tell
+    def __init__(self, original, usual, tell, opened):
+        self._original, self._usual, self._tell, self._opened = original, usual, tell, opened
         self._count = self._cut = None
 
     def rest_in(self, StepCount count, Event cut, double least):
@@ -131,7 +133,12 @@ cdef class CutGuard:
     def __call__(self, *args, **kwargs):
         cdef StepCount count = self._count
         cdef double began, took
-        if count is None or not count.left or PyThread_get_thread_ident() != count._thread:
+        if (
+            count is None
+            or not count.left
+            or PyThread_get_thread_ident() != count._thread
+            or self._opened.lately
+        ):
             return self._usual(*args, **kwargs)
         began = count._now()
         try:

@@ -29,6 +29,15 @@ class _Threads(threading.local):
 OPEN = _Threads()
 
 
+class Opened:
+    """Whether any thread opened a span since this was last made false: one look at it costs less than at `OPEN`."""
+
+    lately = False
+
+
+OPENED = Opened()
+
+
 class Span:
     """One open annotation: its host event, its scope while one is pushed, and the op count when it began."""
 
@@ -62,11 +71,17 @@ def open_span(
         span = Span(name, event, scope, counter(extension, _OPS_COUNTER) if count_ops else None, facts)
         if scope:
             span.scope = extension.profiler.scope_pusher(scope)
-        OPEN.stack.append(span)
+        hold(span)
     except Exception as error:
         note_failure(f"opening {name!r}", error)
         return None
     return span
+
+
+def hold(span: Span) -> None:
+    """Note that a span is open in this thread."""
+    OPEN.stack.append(span)
+    OPENED.lately = True
 
 
 def close_span(span: Span | None) -> None:
@@ -106,7 +121,7 @@ def resume_spans(spans: list[Span]) -> None:
             span.ops = counter(extension, _OPS_COUNTER) if span.ops is not None else None
             if span.scope_name:
                 span.scope = extension.profiler.scope_pusher(span.scope_name)
-            OPEN.stack.append(span)
+            hold(span)
     except Exception as error:
         note_failure("going on with spans after a step", error)
 

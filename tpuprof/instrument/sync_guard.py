@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
-from tpuprof.instrument.spans import OPEN, resume_scopes, suspend_scopes
+from tpuprof.instrument.spans import OPEN, OPENED, resume_scopes, suspend_scopes
 from tpuprof.instrument.state import note_failure, xlac
 from tpuprof.instrument.step_count import Event, StepCount
 from tpuprof.instrument.wrapped_calls import Function, Replaced
@@ -73,6 +73,7 @@ def observe(before: Observer | None = None, after: Observer | None = None) -> No
         _before.append(before)
     if after:
         _after.append(after)
+    _update_guard()
 
 
 def observe_ends(ended: Callable[[float], None]) -> None:
@@ -86,8 +87,15 @@ def observe_ends(ended: Callable[[float], None]) -> None:
 def rest(of_cuts: RestOfCuts | None) -> None:
     """Report only the ends of long cuts from now on, and count the others; with None, report each end again."""
     _Resting.rest = of_cuts
+    OPENED.lately = bool(OPEN.stack)
+    _update_guard()
+
+
+def _update_guard() -> None:
+    """Have the native guard do all by itself in a rest, unless somebody observes cuts."""
     if _Resting.guard is not None:
-        _Resting.guard.rest_in(*(of_cuts or (None, None, 0.0)))
+        observed = bool(_before or _after)
+        _Resting.guard.rest_in(*((not observed and _Resting.rest) or (None, None, 0.0)))
 
 
 def stop_observing(
@@ -100,6 +108,7 @@ def stop_observing(
     for observers, observer in observed:
         if observer in observers:
             observers.remove(observer)
+    _update_guard()
     if not _before and not _after and not _ended:
         remove()
 
@@ -113,7 +122,7 @@ def _guard(original: Function) -> Function:
     usual = _usual(original)
     if _native_guard is None:
         return usual
-    _Resting.guard = _native_guard(original, usual, _tell_end)
+    _Resting.guard = _native_guard(original, usual, _tell_end, OPENED)
     made: Function = _Resting.guard
     return made
 
@@ -152,7 +161,8 @@ def _observed(original: Function, args: tuple[Any, ...], kwargs: dict[str, Any])
         return original(*args, **kwargs)
     finally:
         took = time.perf_counter() - began
-        _call_each((resume_scopes, *_after, *(partial(each, took) for each in _ended)))
+        _call_each((resume_scopes, *_after))
+        _tell_end(took)
         _threads.cuts = False
 
 
