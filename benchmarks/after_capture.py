@@ -14,15 +14,10 @@ Needs the `xla` extra.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from under_capture import last_line
+
 # Name, layers, width, graph cuts per step (one in each layer, or one at the end), eager mode.
 SHAPES = (
     ("one cut, small step", 3, 64, False, False),
@@ -34,27 +29,15 @@ SHAPES = (
 WARM, BLOCK = 8.0, 1.5
 
 PROGRAM = """
-import json, statistics, sys, time
-import torch, torch_xla
-from tpuprof.instrument import sync_guard
-from torch.optim.optimizer import _global_optimizer_post_hooks as hooks
-layers, width, cuts, eager, seconds, warm, block = json.loads(sys.argv[1])
-torch_xla.experimental.eager_mode(eager)
-torch.manual_seed(0)
-device = torch_xla.device()
-model = torch.nn.ModuleList([torch.nn.Linear(width, width) for _ in range(layers)]).to(device)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-x = torch.randn(16, width).to(device)
+seconds, warm, block = more
 blocks = []
 on, ours, began = True, None, time.perf_counter()
 changes = began + warm
 while (now := time.perf_counter()) < began + seconds:
     if now >= changes:
         if ours is None:
-            extension = torch_xla._XLAC
             guard = extension._xla_step_marker
-            undo = sync_guard._replaced.undo[0]
-            own = dict(zip(undo.__code__.co_freevars, undo.__closure__))["own"].cell_contents
+            own = original_cut()
             ours = dict(hooks)
         on = not on
         extension._xla_step_marker = guard if on else own
@@ -63,15 +46,7 @@ while (now := time.perf_counter()) < began + seconds:
         first, changes = True, now + block
         blocks.append((on, [], []))
         cpu = time.thread_time()
-    hidden = x
-    for layer in model:
-        hidden = torch.relu(layer(hidden))
-        if cuts:
-            torch_xla.sync()
-    optimizer.zero_grad()
-    (hidden - x).square().mean().backward()
-    optimizer.step()
-    torch_xla.sync()
+    step()
     # The first step of a block pays for the change.
     if ours is not None and not first:
         blocks[-1][1].append(1e3 * (time.perf_counter() - now))
@@ -90,26 +65,7 @@ print(json.dumps([compared(1), compared(2)]))
 
 def measured(shape: tuple[str, int, int, bool, bool], seconds: float) -> list[list[float]]:
     """The mean step with and without hooks (ms), by the wall clock and by the training thread's CPU time."""
-    environment = {
-        **os.environ,
-        "PJRT_DEVICE": "CPU",
-        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-        "NPROC": "1",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(ROOT),
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "train.py"
-        script.write_text(PROGRAM, "utf-8")
-        what = json.dumps([*shape[1:], seconds, WARM, BLOCK])
-        command = [sys.executable, "-m", "tpuprof", "capture", "-o", f"{folder}/run", "--", sys.executable]
-        done = subprocess.run(
-            [*command, str(script), what],
-            cwd=folder, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    both: list[list[float]] = json.loads(done.stdout.strip().splitlines()[-1])
+    both: list[list[float]] = last_line(PROGRAM, *shape[1:], seconds, WARM, BLOCK)
     return both
 
 

@@ -12,14 +12,9 @@ Needs the `xla` extra.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from under_capture import last_line
+
 # Name, layers, width, graph cuts per step (one in each layer, or one at the end).
 SHAPES = (
     ("one cut, small step", 3, 64, False),
@@ -28,34 +23,13 @@ SHAPES = (
 )
 
 PROGRAM = """
-import json, random, statistics, sys, time
-import torch, torch_xla
-from torch.optim.optimizer import _global_optimizer_post_hooks as hooks
-from tpuprof.instrument import step_count, sync_guard
-layers, width, cuts, seconds = json.loads(sys.argv[1])
-torch.manual_seed(0)
-device = torch_xla.device()
-model = torch.nn.ModuleList([torch.nn.Linear(width, width) for _ in range(layers)]).to(device)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-x = torch.randn(16, width).to(device)
-def step():
-    hidden = x
-    for layer in model:
-        hidden = torch.relu(layer(hidden))
-        if cuts:
-            torch_xla.sync()
-    optimizer.zero_grad()
-    (hidden - x).square().mean().backward()
-    optimizer.step()
-    torch_xla.sync()
-extension = torch_xla._XLAC
+(seconds,) = more
 # The first rest begins 32 steps behind the capture.
 while not (sync_guard._ended and sync_guard._ended[0].__self__.rest.on):
     step()
 rest = sync_guard._ended[0].__self__.rest
 guard, hook = extension._xla_step_marker, next(iter(hooks.values()))
-undo = sync_guard._replaced.undo[0]
-own = dict(zip(undo.__code__.co_freevars, undo.__closure__))["own"].cell_contents
+own = original_cut()
 key = next(iter(hooks))
 # As it is, but for the number of steps.
 rest._count.begin("optimizer", 1, 10**7, 1e9)
@@ -67,10 +41,7 @@ compiling = torch.compiler.is_dynamo_compiling
 def in_python(_optimizer, _args, _kwargs):
     if compiling():
         return
-    try:
-        called()
-    except Exception:
-        raise
+    called()
 modes = {"none": (own, {}), "native": (guard, {key: hook}), "python": (slow, {key: in_python})}
 took = {name: [] for name in modes}
 chance, ends = random.Random(1), time.monotonic() + seconds
@@ -95,25 +66,7 @@ print(json.dumps({name: mean(values) for name, values in took.items()}))
 
 def measured(shape: tuple[str, int, int, bool], seconds: float) -> dict[str, tuple[float, float]]:
     """Mean CPU time per step and its standard error (us), by what counts."""
-    environment = {
-        **os.environ,
-        "PJRT_DEVICE": "CPU",
-        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-        "NPROC": "1",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(ROOT),
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "train.py"
-        script.write_text(PROGRAM, "utf-8")
-        command = [sys.executable, "-m", "tpuprof", "capture", "-o", f"{folder}/run", "--", sys.executable]
-        done = subprocess.run(
-            [*command, str(script), json.dumps([*shape[1:], seconds])],
-            cwd=folder, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    found: dict[str, tuple[float, float]] = json.loads(done.stdout.strip().splitlines()[-1])
+    found: dict[str, tuple[float, float]] = last_line(PROGRAM, *shape[1:], False, seconds)
     return found
 
 

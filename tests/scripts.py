@@ -115,6 +115,15 @@ def capture(run, *command, options=(), **popen):
     )
 
 
+def captured(folder, code):
+    """The report on a program that ran under `tpuprof capture`."""
+    from tpuprof.analysis.analyze import analyze_run
+
+    done = capture(folder / "run", sys.executable, write(folder / "train.py", code, prelude=False))
+    assert done.returncode == 0, done.stderr
+    return analyze_run(folder / "run")
+
+
 def facts(done):
     """What a script told with `facts(...)`."""
     import json

@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from tests import scripts
-from tpuprof.analysis.analyze import analyze_run
 from tpuprof.capture import contention
 from tpuprof.capture.before_training import LOOK_EVERY_SECONDS, BeforeTraining
 from tpuprof.instrument.optimizer_steps import OptimizerHook
@@ -94,9 +93,5 @@ def test_where_threads_have_no_names_nothing_is_waited_for(process, monkeypatch,
 
 @pytest.mark.torch_xla
 def test_play_before_the_first_update_is_not_what_is_captured(tmp_path):
-    script = tmp_path / "play.py"
-    script.write_text(PLAYS)
-    done = scripts.capture(tmp_path / "run", sys.executable, script, env=scripts.environment())
-    assert done.returncode == 0, done.stderr
-    report = analyze_run(tmp_path / "run")
+    report = scripts.captured(tmp_path, PLAYS)
     assert report.steps.method == "optimizer steps"

@@ -1,11 +1,8 @@
 """Steps of programs with several optimizers, whose rounds are not all of the same calls."""
 
-import sys
-
 import pytest
 
 from tests import scripts
-from tpuprof.analysis.analyze import analyze_run
 
 pytestmark = pytest.mark.torch_xla
 
@@ -33,11 +30,7 @@ print("loss", loss.item())
 
 
 def test_a_step_ends_with_the_generator_and_holds_no_first_compile(tmp_path):
-    script = tmp_path / "gan.py"
-    script.write_text(CRITIC_UNTIL_GOOD)
-    done = scripts.capture(tmp_path / "run", sys.executable, script, env=scripts.environment())
-    assert done.returncode == 0, done.stderr
-    report = analyze_run(tmp_path / "run")
+    report = scripts.captured(tmp_path, CRITIC_UNTIL_GOOD)
     assert report.steps.method == "optimizer steps"
     assert [row for row in report.compiles if row.step is not None] == []
     # Those that were recorded while the round was still being learned may be whole as well.

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tpuprof.analysis.sections.host_words import host_sentence
+from tpuprof.analysis.sections.host_words import host_beside, host_sentence
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.sections import HostStackRow
 from tpuprof.report.tracing_lines import FORWARD_FROM_SAMPLES
@@ -148,3 +148,12 @@ def test_of_two_lines_that_compute_each_is_said_what_it_does():
         " The host runs code that gives the device no work at /home/u/train.py:7 (f(x)), 30.0 ms of 100 ms; "
         "it also runs code beside calls that give the device work at /home/u/train.py:9 (model(x).cpu()), 28.0 ms."
     )
+
+
+def test_the_line_that_holds_most_of_the_other_work_is_said_beside_another_cause():
+    loop, other = row("host:python", 45, 30.0, "rng.choice(x)"), row("host:sleep", 9, 15.0, "time.sleep(x)")
+    parts = {"host:python": 32.0, "host:sleep": 15.0}
+    said = f", most of it at {FILE}:45 (rng.choice(x))"
+    assert host_beside(times(**parts), [loop, other]) == said
+    assert host_beside(times(**{**parts, "host:sleep": 29.0}), [loop, other]) == ""
+    assert host_beside(times(tracing=50.0), []) == ""

@@ -459,6 +459,24 @@ def test_a_cause_about_as_large_is_named_too():
     assert "about as large" not in sentence(bound_of(one), one, 0.0)
 
 
+def test_where_the_hosts_other_work_is_another_cause_its_line_is_named():
+    line = ", most of it at train.py:45 (rng.choice(x))"
+    both = load({"tracing": 41, "host:python": 37}, host_work=100)
+    text = sentence(bound_of(both), both, 0.0, beside=line)
+    assert text.endswith(f"while the host does other work, 37 % (37.0 ms){line}.")
+    other = load({"tracing": 41, "dispatch": 37, "host:python": 5}, host_work=100)
+    assert line not in sentence(bound_of(other), other, 0.0, beside=line)
+
+
+@pytest.mark.parametrize(("again", "least"), [(19.9, ", 19.9 ms of it at least."), (85.0, "")])
+def test_what_is_computed_again_is_said_as_the_least_that_reads_cost_where_that_is_clearly_less(again, least):
+    times = replace(load({"tracing": 20.0}, host_work=25.0, reads=1.0), blocked=90.0, again=again)
+    found = replace(bound_of(times), again=True, by_turns=True)
+    text = sentence(found, times, 0.0)
+    assert "which costs up to" in text
+    assert (" of it at least" in text) == bool(least) and least in text
+
+
 @pytest.mark.parametrize(
     ("more", "says"), [(LARGER_FROM - 0.01, "is about as large"), (LARGER_FROM + 0.01, "takes more time")]
 )

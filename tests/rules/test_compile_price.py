@@ -12,7 +12,7 @@ from tpuprof.report.schema import Savings
 from tpuprof.rules.compile.persistent_cache_off.rule import SAVED_AT_LEAST
 from tpuprof.rules.pricing import bounded
 from tpuprof.rules.registry import find_rule
-from tpuprof.rules.runner import outcome_of
+from tpuprof.rules.runner import outcome_of, run_rules
 from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_OVER_STEPS
 from tpuprof.run_folder import telemetry_name
 
@@ -101,3 +101,21 @@ def test_a_start_may_save_more_than_a_step_takes(per):
     savings = bounded(Savings(30.0, 40.0, "bound", start_low_s=300.0, start_high_s=400.0, per=per), 9.0, None)
     assert (savings.low, savings.high) == (9.0, 9.0)
     assert bool(savings.note) == (per == "step")
+
+
+def test_findings_on_the_compiles_of_a_start_share_their_saving():
+    """25 s of compiles were priced by three findings, with no word that they are the same."""
+    rules = [find_rule(each) for each in ("persistent-cache-off", "slow-compile", "no-step-markers")]
+    signals = given(**{**started(2 * SLOW_COMPILE_FROM_SECONDS), "framework": "jax"})
+    found = {each.rule: each.shares_saving_with for each in run_rules(signals, rules)}
+    assert found["persistent-cache-off"] == ["slow-compile"]
+    assert found["slow-compile"] == ["persistent-cache-off"]
+    assert found["no-step-markers"] == []
+    (alone,) = run_rules(signals, [find_rule("slow-compile")])
+    assert alone.shares_saving_with == []
+
+
+def test_what_is_known_against_a_cache_stands_beside_its_price():
+    signals = given(**{**started(SLOW_COMPILE_FROM_SECONDS), "framework": "torch_xla", "is_tpu": False})
+    price = outcome_of(find_rule("persistent-cache-off"), signals).price
+    assert "on CPU a cache saves nothing" in price.savings.note

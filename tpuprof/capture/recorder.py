@@ -363,20 +363,27 @@ class Recorder:
         if boundaries.first and not self.controller.plan.steps:
             # Steps are only timed: those that were none are left out of their mean.
             self.telemetry.forget_steps()
-        if boundaries.first and self._backend.repeats:
-            # What ended before was no training step.
+        if self._counted_no_steps():
             self._step.close_event()
             self.controller.begin_anew()
         elif (boundaries.grew or boundaries.first) and self.controller.phase is Phase.CAPTURING:
-            # What was counted as steps were parts of one, and what makes them whole may still compile.
-            self._grown += 1
-            if self._grown <= MAX_GROWN and self._backend.repeats:
-                self._step.close_event()
-                self.controller.begin_anew()
-            else:
-                self.controller.count_anew()
+            # What was counted as steps were parts of one: record as many whole ones.
+            self.controller.count_anew()
         if ends:
             self.boundary(source=StepSource.FOUND)
+
+    def _counted_no_steps(self) -> bool:
+        """Whether to wait for steps again: what ended before was no training, or what makes steps whole may compile.
+
+        Hosts of a pod agreed on the step at which they began, so there only steps are counted again.
+        """
+        if self._boundaries.first:
+            return self._backend.repeats
+        capturing = self.controller.phase is Phase.CAPTURING
+        if not self._boundaries.grew or not capturing or not self.controller.plan.early:
+            return False
+        self._grown += 1
+        return self._grown <= MAX_GROWN
 
     def _optimizer_called(self, number: int, name: str) -> None:
         """An optimizer made its step in this thread."""

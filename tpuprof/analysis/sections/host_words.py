@@ -84,9 +84,8 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
 
 def host_beside(load: StepTimes, stacks: list[HostStackRow]) -> str:
     """Where most of the host's other work is, to end a sentence on another cause; empty where no line holds it."""
-    sampled = {name: ms for name, ms in load.parts.items() if name.startswith(HOST_PREFIX)}
-    part = max(sampled, key=lambda name: sampled[name], default="")
-    where = where_of(stacks, part) if part else None
+    sampled = _sampled(load)
+    where = where_of(stacks, _largest(sampled)) if sampled else None
     if where is None or where.ms < LINE_FROM_SHARE * sum(sampled.values()):
         return ""
     return f", most of it at {where.text}"
@@ -163,9 +162,18 @@ def _most_handing_over(run: Run) -> HandingOver | None:
     return max(found, key=lambda each: each.total_ps, default=None)
 
 
+def _sampled(load: StepTimes) -> dict[str, float]:
+    """Parts of the host's other work that samples tell (ms)."""
+    return {name: ms for name, ms in load.parts.items() if name.startswith(HOST_PREFIX)}
+
+
+def _largest(sampled: dict[str, float]) -> str:
+    return max(sampled, key=lambda name: sampled[name])
+
+
 def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
-    sampled = {name: ms for name, ms in load.parts.items() if name.startswith(HOST_PREFIX)}
-    part = max(sampled, key=lambda name: sampled[name])
+    sampled = _sampled(load)
+    part = _largest(sampled)
     where = where_of(stacks, part)
     text = f" The host {verb_at(part, where, stacks)}"
     if where is not None:
