@@ -137,3 +137,33 @@ def test_a_new_capture_into_the_folder_forgets_what_came_after_the_old_one(tmp_p
     run_writer.forget_after(tmp_path, "vm.0")
     run_writer.forget_after(tmp_path, "vm.0")
     assert (path.exists(), other.exists()) == (False, True)
+
+
+def steps_of_stages(monkeypatch, compiling, steps):
+    """Counts steps that take 10 ms, 20 ms since the first compile, 30 ms since the next, and compiles of a second."""
+    extension, now = Extension(), [0.0]
+    monkeypatch.setattr(aftermath.time, "monotonic", lambda: now[0])
+    written = []
+    after, made = Aftermath(extension, written.append), 0
+    for step in range(steps):
+        made += step in compiling
+        extension.compiled += step in compiling
+        now[0] += 1.0 if step in compiling else 0.01 * (made + 1)
+        after.cut_ended(0.9)
+        after.step_ended()
+    after.close()
+    return written[-1]["stages"]
+
+
+def test_stretches_between_compiles_are_kept_with_their_time(monkeypatch):
+    found = steps_of_stages(monkeypatch, (30, 31, 62), 100)
+    assert [(each["first"], each["steps"], round(each["seconds"], 3)) for each in found] == [
+        (0, 30, 0.3), (31, 0, 0.0), (32, 30, 0.9), (63, 37, 1.48),
+    ]  # fmt: skip
+
+
+def test_of_many_compiles_the_first_stretches_are_kept(monkeypatch):
+    found = steps_of_stages(monkeypatch, range(5, 500, 5), 500)
+    assert len(found) == aftermath.MAX_STAGES
+    # What follows the last one that is kept is no longer told apart, and is not taken for it.
+    assert {each["steps"] for each in found} == {5, 4}

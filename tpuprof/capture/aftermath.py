@@ -20,6 +20,9 @@ from tpuprof.units import NS_PER_S, US_PER_S
 # Lines that compiled, kept with their frames (lines), and steps kept of each (steps).
 MAX_LINES = 256
 MAX_STEPS = 32
+# Stretches of steps between two compiles, kept with their time (stretches): a program that changes the size of its
+# images does so a few times, and one that compiles more often is told by its lines.
+MAX_STAGES = 16
 # Time between two writes (seconds): a write takes a fraction of a millisecond.
 WRITE_EVERY_SECONDS = 30.0
 # Steps between two looks at whether a write is due (steps).
@@ -42,11 +45,21 @@ class CompilingLine:
 
 
 @dataclass
+class Stage:
+    """Steps in a row that compile nothing: the number of the first, how many they are, and their time (s)."""
+
+    first: int
+    steps: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
 class After:
     """What happened in `wall_seconds` after the captured steps, of which steps took `steps_seconds`.
 
     The rest came after the last step: a last evaluation, say. `ended` tells that the program came to its end. `lengths`
-    is how many steps are of each class of lengths (`run_folder.CLASSES_PER_DOUBLING`).
+    is how many steps are of each class of lengths (`run_folder.CLASSES_PER_DOUBLING`). `stages` are the stretches
+    between steps that compile, the first ones where there are many.
     """
 
     steps: int = 0
@@ -58,6 +71,7 @@ class After:
     ended: bool = False
     lines: dict[str, CompilingLine] = field(default_factory=dict)
     lengths: dict[int, int] = field(default_factory=dict)
+    stages: list[Stage] = field(default_factory=lambda: [Stage(0)])
 
 
 class Aftermath:
@@ -129,8 +143,22 @@ class Aftermath:
         took, self.found.steps_seconds = now - self._opened - self.found.steps_seconds, now - self._opened
         length = round(CLASSES_PER_DOUBLING * math.log2(max(US_PER_S * took, 1.0)))
         self.found.lengths[length] = self.found.lengths.get(length, 0) + 1
+        self._add_to_stage(took)
         if self.found.steps % _LOOK_EVERY == 0 and now - self._written >= WRITE_EVERY_SECONDS:
             self.write()
+
+    def _add_to_stage(self, took: float) -> None:
+        """The last step took so long (s). One that compiled is of no stage, and begins one."""
+        stages, ended = self.found.stages, self.found.steps
+        if self._last_compiling == ended - 1:
+            if len(stages) < MAX_STAGES:
+                stages.append(Stage(ended))
+            return
+        stage = stages[-1]
+        if len(stages) == MAX_STAGES and stage.first + stage.steps < ended - 1:
+            return
+        stage.steps += 1
+        stage.seconds += took
 
     def _take(self) -> None:
         for graphs, seconds, frames in self._drain():

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.noted import noted_compiles
-from tpuprof.model.compile.recurrence import History, without_one_off, without_their_compiles
+from tpuprof.model.compile.recurrence import History, without_one_off
 from tpuprof.model.compile.traced_causes import with_traced_causes
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.recorded_ops import within_ops
@@ -60,6 +60,8 @@ def host_steps(
     if not devices and len(left) < len(steps):
         elsewhere = work_is_elsewhere(host, driver, words, steps, left)
         if elsewhere or waits_elsewhere(driver, words, steps, left, activity.compiling):
+            from tpuprof.model.compile.cut_compiles import without_their_compiles
+
             left, compiles_left = without_their_compiles(steps, left, compiles)
     return left, compiles_left, history
 

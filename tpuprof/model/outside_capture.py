@@ -54,7 +54,8 @@ class Outside:
     """Steps after a capture, without their compiles, beside the captured ones: how many, and the mean of each (ps).
 
     `between` is what lay between the captured steps and is none, such as evaluations: its mean per step (ps).
-    `compiling` is the mean of the compiles that are left out of the later ones (ps).
+    `compiling` is the mean of the compiles that are left out of the later ones (ps). `stages` says what they take from
+    which compile on, where that is another time each.
     """
 
     steps: int
@@ -62,6 +63,7 @@ class Outside:
     captured: float
     between: float = 0.0
     compiling: float = 0.0
+    stages: str = ""
 
     @property
     def slower(self) -> float:
@@ -76,7 +78,8 @@ class Outside:
         """
         without, whole = (format_ms(ps_to_ms(each)) for each in (self.later, self.later + self.compiling))
         with_them = f" ({whole} with them)" if whole != without else ""
-        return f"{self.steps} steps after the capture took {without} on average without compiles{with_them}"
+        took = f"{self.steps} steps after the capture took {without} on average without compiles{with_them}"
+        return took + self.stages
 
 
 def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) -> Outside | None:
@@ -91,7 +94,12 @@ def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) 
         return None
     # Compiles have findings of their own.
     later, compiling = (each / after.steps * PS_PER_S for each in (after.took - after.seconds, after.seconds))
-    return Outside(after.steps, later, float(wall_ps.mean()), between_ps / len(wall_ps), compiling)
+    stages = ""
+    if len(after.stages) > 1:
+        from tpuprof.model.compile.stages import said_of_stages
+
+        stages = said_of_stages(after)
+    return Outside(after.steps, later, float(wall_ps.mean()), between_ps / len(wall_ps), compiling, stages)
 
 
 def _counted(after: AfterCapture) -> bool:

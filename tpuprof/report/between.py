@@ -17,11 +17,18 @@ COMES_AGAIN = (EVALUATION, OTHER_CALLS, OTHER_GRAPHS)
 BETWEEN_FROM = 0.25
 # What a warning says of what steps outside of the capture spent.
 NOT_CAPTURED = "is not in this capture"
+# What it says where steps took another time since each compile.
+SINCE_A_COMPILE = "since a compile"
 
 
 def spent_outside(report: Report) -> bool:
     """Whether a warning says that steps outside of the capture took longer, of what it does not show."""
     return any(NOT_CAPTURED in warning for warning in report.warnings)
+
+
+def changed_after(report: Report) -> bool:
+    """Whether one of them says that steps took another time since a compile: later ones are of another program."""
+    return any(NOT_CAPTURED in each and SINCE_A_COMPILE in each for each in report.warnings)
 
 
 def share_between(report: Report) -> float:

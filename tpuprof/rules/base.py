@@ -54,7 +54,8 @@ class Price:
     rest, which do not make other time a little thing. `frees_cpus`: what goes is work of the host and programs of its
     own beside the device's work, so that a device that is this machine's CPU may become faster. `in_all` is all the
     time of what goes, also beside the device's work (share of step time), where both take CPUs from each other: as much
-    may be saved. `note` says what the price leaves out.
+    may be saved; `exposed` is the time of it in which such a device idles: what a replay saves beyond that needs host
+    and device to be as fast side by side as alone (1 where that is no question). `note` says what the price leaves out.
     `decides` says that there is no finding without a price: only the replay tells whether the time costs anything.
     """
 
@@ -69,6 +70,7 @@ class Price:
     judged_of: float = 1.0
     frees_cpus: bool = False
     in_all: float = 0.0
+    exposed: float = 1.0
     note: str = ""
     decides: bool = False
 

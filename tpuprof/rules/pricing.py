@@ -190,6 +190,7 @@ class Pricing:
         # The replay's own miss widens the range.
         miss = simulator.error
         least = min(min(gains + free) * (1 - miss), price.sure * simulator.measured_ms)
+        alone = min(least, price.exposed * simulator.measured_ms)
         most = max(gains) * (1 + miss)
         most += self._behind_waits(simulator, price.most, most)
         ends = {
@@ -197,8 +198,9 @@ class Pricing:
             BESIDE_IT: price.in_all * simulator.measured_ms,
         }
         furthest = max(ends, key=lambda note: ends[note])
-        note = furthest if ends[furthest] > most * NOTED_FROM else ""
-        return Savings(least, max(most, ends[furthest]), COUNTERFACTUAL, note=note), ""
+        note = SIDE_BY_SIDE if least > alone * NOTED_FROM else ""
+        note = furthest if ends[furthest] > most * NOTED_FROM else note
+        return Savings(alone, max(most, ends[furthest]), COUNTERFACTUAL, note=note), ""
 
     @cached_property
     def calm(self) -> float:

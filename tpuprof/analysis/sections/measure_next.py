@@ -18,7 +18,7 @@ from tpuprof.model.host.vocabulary import PYTORCH, TORCH_XLA
 from tpuprof.model.run_facts import was_sampled
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.records import record
-from tpuprof.report.between import spent_outside
+from tpuprof.report.between import changed_after, spent_outside
 from tpuprof.report.labels import DEVICE_IS_BEHIND
 from tpuprof.report.schema import Finding, Report
 from tpuprof.report.triage import VERDICT, NextMeasurement
@@ -226,7 +226,8 @@ def measure_next(
     """
     values = _values(report)
     found: dict[tuple[str, str, str], list[str]] = {}
-    start = quiet if bound.word == "compile" and _are_the_first(report) else None
+    first = bound.word == "compile" and _are_the_first(report)
+    start = quiet if first or changed_after(report) else None
     for reason, decides, remedy in (
         *_of_the_verdict(report, bound, load),
         *_of_figures(report),

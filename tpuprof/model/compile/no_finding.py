@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.recurrence import UNKNOWN_LINE, AfterCapture, CompilingLine
+from tpuprof.model.compile.stages import changed_each_time
 from tpuprof.units import MS_PER_S, counted, format_ms, format_share, listed
 
 # Share of the time after the capture that such compiles must take to be worth a word (share): what makes a finding of
@@ -28,6 +29,9 @@ def compiled_without_finding(
     if _share(ended, after) >= TOLD_FROM_SHARE:
         quiet = after.steps - 1 - max(each.steps[-1] for each in ended)
         return f"{_said(ended, after)}. None of the last {counted(quiet, 'step')} did, so it counts as start-up cost"
+    changed = [each for each in after.lines.values() if changed_each_time(each, after)]
+    if _share(changed, after) >= TOLD_FROM_SHARE:
+        return f"{_said(changed, after)}. Steps take another time since each, so it counts as start-up cost"
     if after.shows(captured):
         return ""
     others = [each for name, each in after.lines.items() if name not in (*lines_in_it, UNKNOWN_LINE)]

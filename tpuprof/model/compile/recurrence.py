@@ -84,12 +84,22 @@ class CompilingLine:
 
 
 @record(frozen=True)
+class Stage:
+    """Steps in a row after the capture that compiled nothing: the first one's number, how many, their time (s)."""
+
+    first: int
+    steps: int
+    seconds: float
+
+
+@record(frozen=True)
 class AfterCapture:
     """What the process counted after the captured steps, until `ended` or its last note. Times in seconds.
 
     `steps_seconds` is the time until the last step ended, None in notes of older versions.
     `estimated` tells that no step was seen there, and that `steps` are so many as fit into its time. `lengths` is how
-    many steps are of each class (`run_folder.CLASSES_PER_DOUBLING`): empty in notes of older versions.
+    many steps are of each class (`run_folder.CLASSES_PER_DOUBLING`), `stages` are the stretches between steps that
+    compile, the first sixteen: both are empty in notes of older versions.
     """
 
     steps: int
@@ -102,6 +112,7 @@ class AfterCapture:
     estimated: bool = False
     steps_seconds: float | None = None
     lengths: dict[int, int] = field(default_factory=dict)
+    stages: list[Stage] = field(default_factory=list)
 
     def share_of_longer(self, took_ps: float) -> float | None:
         """Share of the steps whose lengths were noted that took at least so long; None where too few were."""
@@ -145,6 +156,11 @@ class AfterCapture:
     def behind(self, records: Sequence[StepRecord]) -> AfterCapture:
         """The same with the steps between the captured ones and these: records of their own tell of them."""
         lines = dict(self.lines)
+        stages = self.stages
+        if stages:
+            from tpuprof.model.compile.stages import with_steps_before
+
+            stages = with_steps_before(stages, records)
         # Steps are numbered from the first one after the captured ones.
         for name, each in lines.items():
             lines[name] = replace(each, steps=[len(records) + step for step in each.steps])
@@ -169,6 +185,7 @@ class AfterCapture:
             wall_seconds=self.wall_seconds + wall,
             steps_seconds=None if self.steps_seconds is None else self.steps_seconds + wall,
             lines=lines,
+            stages=stages,
         )
 
     def ended_compiling(self, captured: int, line: str = "") -> bool:
@@ -279,6 +296,9 @@ def _after_of(row: dict[str, Any]) -> AfterCapture:
             for name, each in row.get("lines", {}).items()
         },
         lengths={int(length): int(count) for length, count in row.get("lengths", {}).items()},
+        stages=[
+            Stage(each["first"], each["steps"], float(each["seconds"])) for each in row.get("stages", ())
+        ],
     )
 
 
@@ -362,25 +382,6 @@ def _explains(steps: Steps, row: int, usual: float, compiles: list[Compile]) -> 
     """
     took = sum(each.duration_ps for each in compiles if each.step == row)
     return not took or took >= EXPLAINS_FROM_SHARE * (int(steps.wall_ps[row]) - usual)
-
-
-def without_their_compiles(steps: Steps, left: Steps, compiles: list[Compile]) -> tuple[Steps, list[Compile]]:
-    """All the steps; those that `left` leaves out begin when their last compile ends, and the phase ends there.
-
-    For a step that holds what the steps before handed over, beside its compiles.
-    """
-    start = steps.start.copy()
-    once = np.flatnonzero(~np.isin(steps.start, left.start)).tolist()
-    for row in once:
-        ends = [each.start_ps + each.duration_ps for each in compiles if each.step == row]
-        start[row] = min(max(ends), int(steps.end[row]))
-    begins = dict(zip(steps.start.tolist(), start.tolist(), strict=True))
-    phases = [
-        replace(each, end=begins[each.start]) if each.name == ONE_OFF_COMPILE else each
-        for each in left.phases
-    ]
-    moved = [replace(each, step=None) if each.step in once else each for each in compiles]
-    return replace(steps, start=start, phases=tuple(phases)), moved
 
 
 def _phase(steps: Steps, row: int, compiles: list[Compile], seen_after: str) -> Phase:

@@ -330,12 +330,19 @@ def check_afterwards(signals: Signals) -> Outcome | None:
     """Fail where lines that compiled in no captured step take enough of the run's time afterwards; None where none do.
 
     A line that compiled in captured steps too is a matter of the rule on its cause, which prices it. One that has
-    compiled what it compiles, the first evaluation say, cost what it cost once.
+    compiled what it compiles, the first evaluation say, cost what it cost once. So did a program that was changed, as
+    steps that take another time since then show.
     """
     after = signals.after_capture
     if after is None or not after.compiling_steps or not after.wall_seconds:
         return None
-    lines = [each for each in _only_after(signals, after) if not after.stopped(each, len(signals.steps))]
+    from tpuprof.model.compile.stages import changed_each_time
+
+    lines = [
+        each
+        for each in _only_after(signals, after)
+        if not after.stopped(each, len(signals.steps)) and not changed_each_time(each, after)
+    ]
     lines.sort(key=lambda each: -each.seconds)
     seconds, compiling = sum(each.seconds for each in lines), sum(each.cuts for each in lines)
     share = min(seconds / after.wall_seconds, 1.0)
