@@ -11,11 +11,11 @@ D = nn.Sequential(nn.Linear(784, 512), nn.LeakyReLU(0.2), nn.Linear(512, 1)).to(
 opt_g = torch.optim.Adam(G.parameters(), lr=2e-4, betas=(0.5, 0.999))
 opt_d = torch.optim.Adam(D.parameters(), lr=2e-4, betas=(0.5, 0.999))
 bce = nn.BCEWithLogitsLoss()
-real = torch.randn(512, 784).to(device)
-ones, zeros = torch.ones(512, 1).to(device), torch.zeros(512, 1).to(device)
+real = torch.randn(640, 784).to(device)
+ones, zeros = torch.ones(640, 1).to(device), torch.zeros(640, 1).to(device)
 marks = []
 for step in range(40):
-    fake = G(torch.randn(512, 64, device=device))
+    fake = G(torch.randn(640, 64, device=device))
     opt_d.zero_grad()
     loss_d = bce(D(real), ones) + bce(D(fake.detach()), zeros)
     loss_d.backward()
