@@ -438,3 +438,24 @@ def test_training_that_always_compiles_is_recorded_for_the_steps_alone():
 def test_hosts_that_record_together_and_stated_steps_have_no_least_time(stated, members, seconds):
     orders = Orders("run", "name", 3, 8, 100, hlo_debug=True, steps_stated=stated, members=members)
     assert (orders.plan.seconds, orders.plan.steps) == (seconds, 8)
+
+
+@pytest.mark.parametrize("ends", ["whole", "spare"])
+def test_a_program_that_compiles_in_each_step_is_captured_behind_a_recording_by_the_clock(ends):
+    """Experts with boolean masks: the first step took 7 s, and what was recorded meanwhile kept all others out."""
+    tape = Tape(warmup=3, steps=3, steady=2)
+    assert tape.controller.record_by_clock(restless=True)
+    tape.controller.end_by_clock(spare=ends == "spare")
+    tape.controller.found_empty()
+    tape.steps(*[1] * 20).end()
+    assert tape.events[:4] == ["early", "stop", "early", "stop"]
+    assert (tape.kept.by_clock, tape.kept.steps, tape.kept.compiling) == (False, 3, 3)
+
+
+def test_patience_ends_with_a_recording_of_steps_where_there_is_one_by_the_clock():
+    tape = Tape(warmup=3, steps=3, steady=2, patience=6)
+    assert tape.controller.record_by_clock()
+    tape.controller.end_by_clock()
+    tape.steps(*[1, 0] * 5)
+    assert tape.controller.phase is Phase.DONE
+    assert (tape.kept.by_clock, tape.kept.steps) == (False, 3)

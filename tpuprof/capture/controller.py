@@ -297,7 +297,7 @@ class Controller:
     def _make_do(self, *, quiet: bool) -> None:
         """Record what is not steady, or end with what there is, where that is due."""
         over = self._patience_is_over()
-        if over and self._ended:
+        if over and self._followed_steps():
             if not self._awaits_training():
                 self.finish()
         elif over or self._early_is_due(quiet=quiet):
@@ -317,8 +317,12 @@ class Controller:
     def _has_steady(self) -> bool:
         return bool(self._ended) and not self._ended[-1].early
 
+    def _followed_steps(self) -> bool:
+        """Whether a recording has ended that was made by steps: one by the clock says nothing of those."""
+        return not all(each.by_clock for each in self._ended)
+
     def _early_is_due(self, *, quiet: bool) -> bool:
-        first = self.plan.early and not self._ended
+        first = self.plan.early and not self._followed_steps()
         return first and (quiet or (self.seen > self.plan.warmup and not self.quiet))
 
     def _patience_is_over(self) -> bool:
