@@ -59,9 +59,10 @@ def with_steps_before(stages: Sequence[Stage], records: Sequence[StepRecord]) ->
 
 def said_of_stages(after: AfterCapture) -> str:
     """What steps of each stretch take, as an insertion; empty where they take the same."""
-    first, *others = stages_of(after) or [None]
-    if first is None:
+    found = stages_of(after)
+    if not found:
         return ""
+    first, *others = found
     times = [f"{_mean(each)} from step {each.first + 1} after it on" for each in others]
     return f": {listed([f'{_mean(first)} at first', *times], NAMED, 'more time')}, {SINCE_A_COMPILE}"
 
