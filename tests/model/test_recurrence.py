@@ -105,12 +105,23 @@ def test_a_line_that_compiled_often_before_compiles_again(before, compiling, cap
     [
         (STEADY_FROM_STEPS, STEADY_FROM_STEPS / 2, Returns.YES),
         (STEADY_FROM_STEPS - 1, STEADY_FROM_STEPS - 1, Returns.UNKNOWN),
+        # One of nine is in the middle: a compile in every tenth step.
+        (STEADY_FROM_STEPS + 1, STEADY_FROM_STEPS / 2, Returns.YES),
         # A set of shapes that is used up: most of them came early.
         (STEADY_FROM_STEPS, STEADY_FROM_STEPS / 2 - 1, Returns.UNKNOWN),
     ],
 )
 def test_compiles_that_come_as_often_late_as_early_keep_coming(compiling, late, answer):
     assert returns(LINE, compiling, 10 * compiling, None, late=int(late)) is answer
+
+
+@pytest.mark.parametrize(
+    ("again", "answer"), [(RETURNS_FROM_STEPS - 1, Returns.UNKNOWN), (RETURNS_FROM_STEPS, Returns.YES)]
+)
+def test_a_program_that_is_compiled_again_and_again_does_not_end(again, answer):
+    """A jitted method of an object that each epoch makes again: "unknown whether compiles come again"."""
+    assert returns(LINE, 4, 89, None, again=again) is answer
+    assert returns(LINE, 4, 89, after(200), again=again) is Returns.NEVER
 
 
 @pytest.mark.parametrize(("steps", "answer"), [(20, Returns.YES), (21, Returns.UNKNOWN)])

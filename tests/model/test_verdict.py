@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import US, TraceBuilder
 from tpuprof.analysis.sections.verdict import _how_often, _named_read
-from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
+from tpuprof.model.compile_verdict import AHEAD_BELOW, COMPILES_FROM_SHARE, compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.read_graphs import BESIDE_READS
@@ -231,7 +231,7 @@ def test_one_step_without_a_compile_is_no_median():
     assert "median" not in text
 
 
-@pytest.mark.parametrize(("usual", "ahead"), [(0.99, True), (1.0, False)])
+@pytest.mark.parametrize(("usual", "ahead"), [(AHEAD_BELOW - 0.01, True), (AHEAD_BELOW, False)])
 def test_where_the_host_runs_ahead_its_own_step_is_not_what_a_step_takes(usual, ahead):
     text = compile_sentence([(100.0, 90.0), *[(usual, 0.0)] * 6], 1.0)
     assert ("step without a compile takes" not in text) is ahead

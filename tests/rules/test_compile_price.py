@@ -2,11 +2,14 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from tests.rules.given import given, loop, record
 from tests.rules.situations import started
+from tpuprof.model.compile.cause import CompileCause
+from tpuprof.model.compile.start_graphs import StartGraphs
 from tpuprof.model.telemetry import KEPT_FROM_SECONDS, step_records
 from tpuprof.report.schema import Savings
 from tpuprof.rules.compile.persistent_cache_off.rule import SAVED_AT_LEAST
@@ -115,7 +118,33 @@ def test_findings_on_the_compiles_of_a_start_share_their_saving():
     assert alone.shares_saving_with == []
 
 
-def test_what_is_known_against_a_cache_stands_beside_its_price():
+@pytest.mark.parametrize(("version", "low"), [("2.10.0", 0.0), ("", 0.0)])
+def test_what_is_doubtful_of_a_cache_stands_beside_its_price(version, low):
+    info = {"versions": {"torch_xla": version}}
+    facts = {**started(SLOW_COMPILE_FROM_SECONDS), "framework": "torch_xla", "is_tpu": True, "run_info": info}
+    price = outcome_of(find_rule("persistent-cache-off"), given(**facts)).price
+    assert price.savings.start_low_s == low and "on TPU is unknown" in price.savings.note
+
+
+def test_a_cache_that_saves_nothing_has_no_price():
+    """It stood second with "up to 30.4 s at each start", and in the same brackets that on CPU a cache saves nothing."""
     signals = given(**{**started(SLOW_COMPILE_FROM_SECONDS), "framework": "torch_xla", "is_tpu": False})
-    price = outcome_of(find_rule("persistent-cache-off"), signals).price
-    assert "on CPU a cache saves nothing" in price.savings.note
+    found = outcome_of(find_rule("persistent-cache-off"), signals)
+    assert (found.status, found.price, found.share) == ("failed", None, 0.0)
+    assert "on CPU a cache saves nothing" in found.reason
+
+
+@pytest.mark.parametrize(("kind", "least"), [("constant", 30 / 32), ("shape", 0.0)])
+def test_many_graphs_at_the_start_need_be_one_or_two(kind, least):
+    many = StartGraphs(32, 33, 0.8, CompileCause(kind, "what changed", "moco.py:45"))
+    signals = given(**started(40.0))
+    signals._run.hosts = [SimpleNamespace(start=many, records=signals.records)]
+    found = outcome_of(find_rule("slow-compile"), signals)
+    savings = found.price.savings
+    assert (savings.start_low_s, savings.start_high_s) == pytest.approx(
+        (0.8 * least * 40, 0.8 * 31 / 32 * 40)
+    )
+    assert "32 of the first 33 steps compiled a graph each" in found.title
+    assert found.evidence[0].source == "moco.py:45"
+    assert found.cases == {"many"}
+    assert outcome_of(find_rule("slow-compile"), given(**started(40.0))).cases == {"large"}

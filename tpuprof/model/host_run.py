@@ -71,10 +71,14 @@ from tpuprof.parts import HOST_OTHER
 from tpuprof.records import record
 
 if TYPE_CHECKING:
+    from tpuprof.model.compile.start_graphs import StartGraphs
     from tpuprof.model.device.gpu import Gpus
     from tpuprof.model.device.unused_gradients import UnusedWork
 
 NO_HISTORY = History()
+# Steps that compile, by the process's notes, from which the graphs of the first ones are looked at (steps): a start
+# with few of them is the usual one.
+_COMPILE_FROM_STEPS = 8
 
 
 @record
@@ -152,6 +156,8 @@ class HostRun:
     device_planes: int = 0
     # What its programs do for gradients that no optimizer uses; None where no such gradient or no program is known.
     unused: UnusedWork | None = None
+    # Its first steps, where each compiled a graph of its own.
+    start: StartGraphs | None = None
 
     @property
     def after_steps(self) -> AfterCapture | None:
@@ -312,7 +318,16 @@ def _of_host(
         "compile_frames": compile_frames(history.records, numbers_of(steps)),
         "after": history.after,
         "slice_messages": slice_messages(host, steps),
+        "start": _start(history, protos),
     }
+
+
+def _start(history: History, protos: dict[str, bytes]) -> StartGraphs | None:
+    if sum(bool(each.compiles) for each in history.records) < _COMPILE_FROM_STEPS:
+        return None
+    from tpuprof.model.compile.start_graphs import start_graphs
+
+    return start_graphs(history.records, protos)
 
 
 def _graphs_of(

@@ -186,6 +186,11 @@ def place(evidence: Evidence) -> str:
     return ", ".join(parts)
 
 
+def shown_compiles(report: Report) -> list[CompileRow]:
+    """All compiles, those of captured steps first: a table shows some, and these are what findings are about."""
+    return sorted(report.compiles, key=lambda row: row.step is None)
+
+
 def compile_place(row: CompileRow) -> str:
     """`file:line` of a compile's cause, else its innermost user frame, empty where neither is known."""
     if row.cause.source_file:

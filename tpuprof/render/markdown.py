@@ -226,7 +226,7 @@ def _compiles(report: Report, rows: int, limit: int) -> list[str]:
             plain(f"{row.cause.kind}: {row.cause.detail}", limit),
             code(content.compile_place(row) or "unknown", limit),
         )
-        for row in report.compiles[:rows]
+        for row in content.shown_compiles(report)[:rows]
     ]
     return [
         f"#### Compiles ({len(report.compiles)})",

@@ -253,7 +253,7 @@ def _largest_parts(step: StepRow) -> str:
 
 def _compiles(report: Report) -> RenderableType:
     table = _table(f"Compiles ({len(report.compiles)})", "step", "duration", "graph hash", "cause", "cut at")
-    for each in report.compiles[:ROWS_SHOWN]:
+    for each in sorted(report.compiles, key=lambda row: row.step is None)[:ROWS_SHOWN]:
         step = str(each.step) if each.step is not None else "outside"
         table.add_row(
             step,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.chips import chip_of
 from tpuprof.instrument.stack_frames import source_of
@@ -17,6 +17,9 @@ from tpuprof.records import record as frozen
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
 from tpuprof.signals.inputs import DEVICES
+
+if TYPE_CHECKING:
+    from tpuprof.model.compile.start_graphs import StartGraphs
 
 
 @frozen(frozen=True)
@@ -136,6 +139,11 @@ class TelemetrySignals(SignalsBase):
     def startup_compiles(self) -> int:
         """Graphs compiled before the captured steps; of several hosts, by the one that took longest."""
         return sum(record.compiles for record in self._slowest_start() if record.before)
+
+    @signal("graphs")
+    def start_graphs(self) -> StartGraphs | None:
+        """The first steps, where each compiled a graph of its own; None where few did, or their graphs are unknown."""
+        return next((host.start for host in self._run.hosts if host.start is not None), None)
 
     @signal("ops")
     def fallbacks(self) -> list[FallbackRow]:

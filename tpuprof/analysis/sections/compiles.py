@@ -8,7 +8,7 @@ from tpuprof.decode.debug_text import DebugCompile
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.growth import graphs_grow
-from tpuprof.model.compile.recurrence import Returns, late_of, returns
+from tpuprof.model.compile.recurrence import AGAIN, Returns, late_of, returns
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
@@ -132,8 +132,10 @@ def _returns(host: HostRun, rows: list[CompileRow]) -> str:
     lines = {row.line for row in rows}
     numbers = {row.step for row in rows if row.step is not None}
     late = late_of(numbers, host.steps.number)
+    count = len(host.steps)
+    again = {line: sum(row.line == line and row.cause.kind == AGAIN for row in rows) for line in lines}
     found = {
-        returns(line, len(numbers), len(host.steps), host.after, compiles_before(host.records, line), late)
+        returns(line, len(numbers), count, host.after, compiles_before(host.records, line), late, again[line])
         for line in lines
     }
     return next((each.value for each in (Returns.YES, Returns.UNKNOWN, Returns.NEVER) if each in found), "")

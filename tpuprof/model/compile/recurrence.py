@@ -50,6 +50,8 @@ MIN_STEPS_LEFT = 3
 # Most of steps' time that compiling is taken for (share): compilers on several threads add up to more than passed.
 MOST_OF_ALL = 0.99
 UNKNOWN_LINE = "unknown"
+# The kind of cause of a compile that made a program which there was.
+AGAIN = "again"
 # Where steps come from in a recording that follows none.
 _UNMARKED = (StepSource.CALLS, StepSource.PROGRAMS, StepSource.OPS, StepSource.READS, StepSource.EAGER_READS)
 
@@ -311,12 +313,19 @@ def late_of(compiling: Iterable[int], numbers: NDArray[np.int64]) -> int:
 
 
 def returns(
-    line: str, compiling: int, captured: int, after: AfterCapture | None, before: int = 0, late: int = 0
+    line: str,
+    compiling: int,
+    captured: int,
+    after: AfterCapture | None,
+    before: int = 0,
+    late: int = 0,
+    again: int = 0,
 ) -> Returns:
     """Whether compiles of a line (its innermost user frame, empty where unknown) come again.
 
     `compiling` of the `captured` steps compiled, `late` of them in the capture's second half. The line compiled
-    `before` times ahead of them.
+    `before` times ahead of them. Of these compiles, `again` made a program that there was: no end of shapes, or of
+    numbers, ends those.
     """
     if after is not None and _cuts_of(line, after):
         return Returns.NEVER if after.ended_compiling(captured, line) else Returns.YES
@@ -325,9 +334,12 @@ def returns(
     often = compiling >= RETURNS_FROM_STEPS or (compiling and before >= RETURNS_FROM_BEFORE)
     if often and 2 * compiling >= captured:
         return Returns.YES
+    if again >= RETURNS_FROM_STEPS:
+        return Returns.YES
     # What followed without a compile is no longer than it took from one to the next in the capture, twice over.
     goes_on = after is None or after.steps * compiling <= AFTER_PER_CAPTURED * captured
-    if compiling >= STEADY_FROM_STEPS and 2 * late >= compiling and goes_on:
+    # An odd one may lie in the middle.
+    if compiling >= STEADY_FROM_STEPS and 2 * late + 1 >= compiling and goes_on:
         return Returns.YES
     return Returns.UNKNOWN
 

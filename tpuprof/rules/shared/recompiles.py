@@ -12,6 +12,7 @@ from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTI
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.places import line_order
 from tpuprof.model.compile.recurrence import (
+    AGAIN,
     RETURNS_FROM_STEPS,
     UNKNOWN_LINE,
     AfterCapture,
@@ -51,7 +52,7 @@ RATE_WITHIN = 0.5
 COMES_AGAIN_UNKNOWN = "; it is unknown whether compiles come again"
 # The cause of a compile that made the same program, and all others: each has advice of its own in JAX. Where JAX says
 # which of the causes it was, that is all; else all are advised, and how to learn which one it is (`ask`).
-AGAIN, OTHER, ASK = "again", "other", "ask"
+OTHER, ASK = "other", "ask"
 _EXPLAINED = {
     NEW_FUNCTION: "function",
     UNKNOWN_FUNCTION: "function",
@@ -252,7 +253,8 @@ def returning_parts(
         compiling = {(row.host, row.step) for row in at_line[line]}
         before = compiles_before(signals.records_if_noted, line)
         late = late_of((step for _, step in compiling if step is not None), signals.steps.number)
-        again = returns(line, len(compiling), captured, after, before, late)
+        same = sum(row.cause.kind == AGAIN for row in at_line[line])
+        again = returns(line, len(compiling), captured, after, before, late, same)
         seen = len(compiling) / captured
         counts = min(rate(line, seen, captured, after) / seen, 1.0)
         most += took * counts * (again is not Returns.NEVER)

@@ -13,6 +13,10 @@ from tpuprof.rules.thresholds import (
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.units import MS_PER_S
 
+OF_NO_USE_ON_CPU = (
+    "torch_xla's CPU client fills the cache and cannot load from it: on CPU a cache saves nothing"
+)
+
 
 def compile_evidence(signals: Signals) -> list[Evidence]:
     """How many graphs were compiled before the capture, and how long those cuts took, with the longest's line."""
@@ -66,10 +70,7 @@ def known_of_cache(signals: Signals) -> tuple[str, str]:
     if signals.framework == "torch_tpu":
         return "", "TorchTPU's cache was tried on a CPU plugin, and on no device"
     if not signals.is_tpu:
-        return (
-            "",
-            "torch_xla's CPU client fills the cache and cannot load from it: on CPU a cache saves nothing",
-        )
+        return "", OF_NO_USE_ON_CPU
     try:
         major, minor = signals.torch_xla_version
     except Unavailable:

@@ -34,11 +34,11 @@ compiled in less than a second are not kept unless jax_persistent_cache_min_comp
 ## Limits and false positives
 
 On TPU, torch_xla 2.9 writes programs into the cache and cannot load them (issue 9094), so that the rule does not
-apply to it and to earlier releases there. For later releases it is unknown: the price then begins at zero. So it
-does on CPU, whose client cannot load from the cache either. The price spreads the compile time over ten thousand
-steps and holds from the second run on. In JAX it begins at what took a second and more: the rest is not kept by
-default. TorchTPU counts no hits: whether a folder that is set was of use is unknown there. Its price begins
-at 70 % of the compile time on the CPU plugin, where the cache was tried, and elsewhere at zero.
+apply to it and to earlier releases there. For later releases it is unknown: the price then begins at zero. On CPU the
+client cannot load from the cache either: there is no price there, and the finding comes last. The price spreads the
+compile time over ten thousand steps and holds from the second run on. In JAX it begins at what took a second and more:
+the rest is not kept by default. TorchTPU counts no hits: whether a folder that is set was of use is unknown there. Its
+price begins at 70 % of the compile time on the CPU plugin, where the cache was tried, and elsewhere at zero.
 
 ## References
 
@@ -52,6 +52,7 @@ from __future__ import annotations
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.startup import (
+    OF_NO_USE_ON_CPU,
     at_stake,
     compile_evidence,
     known_of_cache,
@@ -99,6 +100,11 @@ def check(signals: Signals) -> Outcome:
         evidence += [Evidence("of that in compiles of less than a second, which are not kept", short, "s")]
     if not slow_start(signals):
         return passed(evidence, reason="compiling took too little of the run to matter")
+    if doubt == OF_NO_USE_ON_CPU:
+        title = (
+            f"Every run compiles for {signals.startup_compile_seconds:.0f} s again, and keeps nothing of it"
+        )
+        return failed(0.0, evidence, title=title, reason=doubt, confidence="low")
     title = f"Every run compiles for {signals.startup_compile_seconds:.0f} s again: no persistent cache is on"
     # A doubt about devices says nothing against the plugin that the cache was tried on.
     least = (

@@ -43,8 +43,9 @@ that the program holds, or a branch taken for the first time.
 [unseen] Where batches change their shape now and then (longer sequences, another image size, a last incomplete batch),
 give all one shape, or a few: recompiles-shape has more on that.
 
-[function] Make each jitted function once, outside of the loop: to `jax.jit` a function, a lambda or a
-`functools.partial` that is made again in each step is another one, and compiles once more.
+[function] Make each jitted function once, outside of the loop: to `jax.jit` a function, a lambda, a
+`functools.partial` or an object's method (`jax.jit(self.update)`) that is made again in each step or epoch is another
+one, and compiles once more.
 
 [static] Make an object that is a static argument once, outside of the loop (`self` is one, where a method is jitted
 with `static_argnums=0`), or give its class `__eq__` and `__hash__`, as a frozen dataclass has: JAX compiles for each

@@ -10,17 +10,28 @@ Every start of the run waits for them: each edit, each preemption, each resumed 
 
 ## Evidence
 
-Graphs compiled before training was steady, the time those graph cuts took; of a predicted run, what the
+Graphs compiled before training was steady, the time those graph cuts took; where many of the first steps compiled a
+graph of their own, how many, what changed from one to the next, and its line; of a predicted run, what the
 TPU compiler took for the step; how many layers repeat, and how much of the program they are, where annotations name
 them. A preflight's compile times, where it is in the run folder.
 
 ## How to fix
 
-Make the program smaller: fold repeated layers with scan_layers. On TPU compare the step before you keep it: scan
-stacks every activation, and in preflight's comparison of a 24-layer decoder (docs/preflight.md) it halved the compile
-and doubled the step. Then let later runs find programs compiled, where that works: see persistent-cache-off.
+[many] Each of these steps compiled a graph of its own, until there was one for each case. Where a Python number selects
+a position or a length (`queue[:, i:i + n] = rows`), let a tensor on the device do so: `queue.index_copy_(1, positions,
+rows)`, or `torch.roll`. Where it is a value, make it a tensor (recompiles-constant); where shapes differ, pad them to
+one, or a few (recompiles-shape).
+
+[large] Make the program smaller: fold repeated layers with scan_layers. On TPU compare the step before you keep it:
+scan stacks every activation, and in preflight's comparison of a 24-layer decoder (docs/preflight.md) it halved the
+compile and doubled the step.
+
+Then let later runs find programs compiled, where that works: see persistent-cache-off.
 
 ## How to fix in TorchTPU
+
+[many] Each of these steps compiled a program of its own, until there was one for each case: give what changes from step
+to step as a tensor, and shapes one size, or a few.
 
 Have later starts find programs compiled: see persistent-cache-off. Of a model under torch.compile, compile the block
 that repeats instead of the whole model (`for block in blocks: block.compile()`): programs of equal blocks are one
@@ -29,8 +40,14 @@ On a device this was not tried.
 
 ## How to fix in JAX
 
-Make the program smaller: `jax.lax.scan` over stacked layers. Compare the step before you keep it: scan stores every
-activation unless the body is under `jax.checkpoint`. Then keep compiled programs: see persistent-cache-off.
+[many] Each of these steps compiled a program of its own, until there was one for each case. Give what changes as an
+array: `jax.lax.dynamic_update_slice(queue, rows, (0, i))` takes a position as a traced number. Where shapes differ, pad
+them to one, or a few (recompiles-shape).
+
+[large] Make the program smaller: `jax.lax.scan` over stacked layers. Compare the step before you keep it: scan stores
+every activation unless the body is under `jax.checkpoint`.
+
+Then keep compiled programs: see persistent-cache-off.
 
 ## Limits and false positives
 
@@ -42,6 +59,10 @@ belong to a layer, in what the line compiled that compiled longest, at most thos
 not known what folding leaves, and the whole compile is the upper bound. What scan adds to stack parameters and to
 cut gradients apart is not counted: layers of many small parameters save less.
 
+Where each of the first steps compiled a graph of its own, the price is at most what all but one of them took, and at
+least what all but two did where a number in the graph changed: as a tensor it is in one graph, or in two, as at any
+start. Where shapes changed, how many are left is unknown, and it begins at nothing.
+
 ## References
 
 - https://github.com/pytorch/xla/issues/6614
@@ -50,10 +71,24 @@ cut gradients apart is not counted: layers of many small parameters save less.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, slow_start
 from tpuprof.signals import Signals
+from tpuprof.units import counted
+
+if TYPE_CHECKING:
+    from tpuprof.model.compile.start_graphs import StartGraphs
+
+_CHANGED = {
+    "constant": "a number in the graph changed",
+    "shape": "shapes changed",
+    "dtype": "types of inputs changed",
+    "sharding": "shardings changed",
+    "again": "the same graph was compiled again",
+}
 
 
 @rule(
@@ -68,6 +103,7 @@ from tpuprof.signals import Signals
         "startup_compile_source",
         "startup_compiles",
         "startup_longest_line_share",
+        "start_graphs",
         "predicted",
         "unrolled",
         "preflight",
@@ -86,13 +122,41 @@ def check(signals: Signals) -> Outcome:
             title=f"The TPU compiler took {seconds:.0f} s for the step",
             reason="it cannot be priced: that was on the machine that predicted this run, not on the TPU's host",
         )
+    many = signals.start_graphs
+    if many is not None:
+        return _one_by_one(signals, many, evidence)
     least, most, layers = _folded(signals)
     return failed(
         at_stake(signals),
         [*evidence, *layers],
         title=f"Training waited {seconds:.0f} s for the compiler before it was steady",
         price=saved_at_start(signals, least, most),
+        cases=frozenset({"large"}),
     )
+
+
+def _one_by_one(signals: Signals, many: StartGraphs, evidence: list[Evidence]) -> Outcome:
+    """Many of the first steps compiled a graph of their own: one of them, or two, would do."""
+    cause = Evidence(
+        f"{many.cause.kind}: {many.cause.detail}", source=many.cause.source, also=many.cause.also
+    )
+    at = f" at {many.cause.source}" if many.cause.source else ""
+    what = (
+        f"{many.steps} of the first {counted(many.of, 'step')} compiled a graph each, as {_changes(many)}{at}"
+    )
+    one, two = (many.share * max(1 - left / many.steps, 0.0) for left in (1, 2))
+    return failed(
+        at_stake(signals),
+        [cause, *evidence],
+        title=f"Training waited {signals.startup_compile_seconds:.0f} s for the compiler before it was steady: {what}",
+        price=saved_at_start(signals, two if many.cause.kind == "constant" else 0.0, one),
+        cases=frozenset({"many"}),
+    )
+
+
+def _changes(many: StartGraphs) -> str:
+    """What differed, for a title: details of causes name values of one graph."""
+    return _CHANGED.get(many.cause.kind, "the ops differed")
 
 
 def _folded(signals: Signals) -> tuple[float, float, list[Evidence]]:

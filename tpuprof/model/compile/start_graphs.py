@@ -1,0 +1,75 @@
+"""Steps before the captured ones that each compiled a graph of their own, until there was one for each case.
+
+A buffer that is filled at a Python number (`queue[:, i:i + n] = rows`) has as many graphs as positions. Training is
+steady once all of them are compiled, so no captured step shows what they took.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+
+from tpuprof.model.compile.cause import CompileCause, explain
+from tpuprof.model.compile.compiles import function_of
+from tpuprof.model.compile.newest import number_of
+from tpuprof.model.compile.programs import Programs
+from tpuprof.model.telemetry import StepRecord
+from tpuprof.records import record
+
+# Steps that compiled for one line from which they are many (steps): a step compiles two or three graphs as it starts
+# (new state of the optimizer, donated inputs), and a few lengths of a batch some more. A judgement.
+MANY_STEPS = 8
+# Time of these compiles from which they are worth a look at their graphs (s), which takes some tenths of a second.
+LEAST_SECONDS = 10.0
+# The newest graphs that are compared, each with so many before it (graphs): what changes is the same in all of them.
+COMPARED, WITH = 4, 8
+
+
+@record(frozen=True)
+class StartGraphs:
+    """`steps` of the first `of` steps compiled for one line, and why: the cause that most of the last ones have.
+
+    `share` is what they took of the time of all compiles before the captured steps.
+    """
+
+    steps: int
+    of: int
+    share: float
+    cause: CompileCause
+
+
+def start_graphs(records: Sequence[StepRecord], protos: Mapping[str, bytes]) -> StartGraphs | None:
+    """What the process noted of them; None where they are few, or their graphs are not in the profile."""
+    before = list(takewhile(lambda each: each.before, (each for each in records if each.is_step)))
+    seconds: Counter[str] = Counter()
+    for each in before:
+        seconds.update(each.line_seconds)
+    line = max(seconds, key=lambda each: seconds[each], default="")
+    compiled = [row for row, each in enumerate(before) if line in each.line_seconds]
+    if len(compiled) < MANY_STEPS or seconds[line] < LEAST_SECONDS:
+        return None
+    causes = [each for each in _causes(protos) if each.kind not in ("first", "unknown")]
+    if not causes:
+        return None
+    kind, _ = Counter(each.kind for each in causes).most_common(1)[0]
+    alike = [each for each in causes if each.kind == kind]
+    cause = next((each for each in alike if each.source), alike[0])
+    share = seconds[line] / seconds.total()
+    return StartGraphs(len(compiled), compiled[-1] + 1, share, cause)
+
+
+def _causes(protos: Mapping[str, bytes]) -> list[CompileCause]:
+    """Why the newest graphs of the function that has most of them were compiled."""
+    functions = Counter(map(function_of, protos))
+    if not functions:
+        return []
+    function, _ = functions.most_common(1)[0]
+    names = sorted(
+        (name for name in protos if function_of(name) == function), key=lambda name: number_of(name) or 0
+    )
+    programs = Programs.of(protos)
+    return [
+        explain(names[row], names[max(row - WITH, 0) : row][::-1], programs)
+        for row in range(max(len(names) - COMPARED, 1), len(names))
+    ]
