@@ -1,13 +1,14 @@
 """The markdown report, read back by a parser with GitHub's tables."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from markdown_it import MarkdownIt
 
 from tests.report import golden, reports
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.render.content import stake
+from tpuprof.render.content import shown_compiles, stake
 from tpuprof.render.markdown import GITHUB_LIMIT, code, plain, render_markdown
 from tpuprof.report.schema import Cause, CompileRow, Savings
 
@@ -118,3 +119,11 @@ def test_a_predicted_run_says_so(samples):
 
 def test_findings_are_skipped_without_any():
     assert "Findings" not in render_markdown(reports.report())
+
+
+def test_compiles_of_captured_steps_stand_before_those_of_the_start():
+    """Eight of sixteen rows were shown, seven of them of the start, and one of the nine that held the steps up."""
+    row = CompileRow(None, "h", "start", "p(1)", 0, 5.0, Cause("first", "the first graph", None, None))
+    rows = [row, replace(row, step=3, graph_hash="later"), row]
+    report = replace(reports.with_findings(), compiles=rows)
+    assert [each.graph_hash for each in shown_compiles(report)] == ["later", "start", "start"]
