@@ -93,3 +93,20 @@ def test_what_the_host_does_between_reads_is_disturbed_as_well():
     pricing = Pricing(given(cpu_wait_share=0.6), Simulator)
     assert pricing._undisturbed_gain(Simulator(), Change(unblock=True), 0.75) is None
     assert pricing._undisturbed_gain(Simulator(), Change(host={"input_wait": 0.0}), 0.75) is not None
+
+
+def test_calls_that_go_take_no_cpus_from_what_is_left():
+    """A thousand calls took CPUs from the step's own program as well: 28 to 37 ms were said, and 48 saved."""
+
+    class Simulator:
+        error, measured_ms, base_ms = 0.0, 2.0, 2.0
+
+        def step_ms(self, change):
+            return change.host.get("dispatch", 1.0) + change.device.get("compute", 1.0)
+
+    pricing = Pricing(given(cpu_wait_share=0.6), Simulator)
+    change = Change(host={"dispatch": 0.0}, device={"compute": 0.8})
+    assert pricing._undisturbed_gain(Simulator(), change, 0.5) is None
+    assert pricing._undisturbed_gain(Simulator(), change, 0.5, by_the_fix=True) == pytest.approx(
+        2.0 - 0.8 * 0.5
+    )

@@ -185,7 +185,10 @@ class Pricing:
             return Savings(0.0, max(gains) * (1 + simulator.error), COUNTERFACTUAL, note=MAY_WAIT_INSTEAD), ""
         left = self.undisturbed(price)
         free = [
-            gain for each in changes if (gain := self._undisturbed_gain(simulator, each, left)) is not None
+            gain
+            for each in changes
+            if (gain := self._undisturbed_gain(simulator, each, left, by_the_fix=price.frees_cpus))
+            is not None
         ]
         # The replay's own miss widens the range.
         miss = simulator.error
@@ -276,19 +279,24 @@ class Pricing:
         taken = float(computing.sum()) if computing is not None else 0.0
         return (1 - left) * taken / self.simulator.timeline.wall_ps
 
-    def _undisturbed_gain(self, simulator: Simulator, change: Change, left: float) -> float | None:
+    def _undisturbed_gain(
+        self, simulator: Simulator, change: Change, left: float, *, by_the_fix: bool = False
+    ) -> float | None:
         """What a change of the host gains where nothing takes CPUs from the device (ms).
 
         `left` is the share of the device's computing that is left then. The gain is the same share of this step.
+        `by_the_fix`: what takes the CPUs is what goes, so that the step before the fix is this one.
         """
-        if left >= 1 or change.steps is not None or part.COMPUTE in change.device:
+        if left >= 1 or change.steps is not None or (part.COMPUTE in change.device and not by_the_fix):
             return None
         # What the host does between reads waits for the same CPUs: without other work it takes less too.
         if change.unblock:
             return None
-        alone = Change(device={part.COMPUTE: left})
-        before, after = (simulator.step_ms(each) for each in (alone, change.and_also(alone)))
-        return max(before - after, 0.0) / before * simulator.measured_ms if before > 0 else None
+        kept = left * change.device.get(part.COMPUTE, 1.0)
+        fixed = replace(change, device={**change.device, part.COMPUTE: kept})
+        before = simulator.base_ms if by_the_fix else simulator.step_ms(Change(device={part.COMPUTE: left}))
+        gain = max(before - simulator.step_ms(fixed), 0.0)
+        return gain / before * simulator.measured_ms if before > 0 else None
 
     def _unseen(self, gains: list[float]) -> Savings:
         """The range where the trace has no device plane: the device may have been busy all the while.
