@@ -419,3 +419,47 @@ def test_weights_that_change_shape_are_those_that_the_program_returns(new, weigh
     cause = compare(update(**new), old)
     assert cause.kind == "shape"
     assert (WEIGHTS in cause.detail) is weights
+
+
+def sliced(*starts, rows=9):
+    """A program that takes rows of its input, each at a bound that Python gave."""
+    proto = hlo_pb2.HloProto()
+    module = proto.hlo_module
+    module.name, module.entry_computation_name = b"step", b"main"
+    main = module.computations.add(id=1, name=b"main", root_id=1 + len(starts))
+    given = main.instructions.add(id=1, opcode=b"parameter", name=b"parameter.1")
+    given.shape.element_type = 11
+    given.shape.dimensions.append(rows)
+    for key, start in enumerate(starts, 2):
+        each = main.instructions.add(id=key, opcode=b"slice", name=b"slice.%d" % key)
+        each.shape.element_type = 11
+        each.shape.dimensions.append(1)
+        each.operand_ids.append(1)
+        each.slice_dimensions.add(start=start, limit=start + 1, stride=1)
+        each.metadata.source_file, each.metadata.source_line = b"m.py", 53
+    return proto.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("earlier", "kind"),
+    [
+        # Teacher forcing: a coin for each word decides which rows are read, and how many.
+        ([(1,), (1, 2, 3), (2, 5)], "graph"),
+        # A row of a buffer that moves, and is read in one piece less at its end.
+        ([(1,), (2, 4), (2, 5)], "constant"),
+        ([(2, 5)], "constant"),
+    ],
+)
+def test_slices_of_which_python_decides_how_many_there_are_are_no_numbers(earlier, kind):
+    programs = {f"step({row})": sliced(*starts) for row, starts in enumerate([*earlier, (3, 6)])}
+    *known, last = programs
+    found = explain(last, known[::-1], programs)
+    assert (found.kind, found.source) == (kind, "m.py:53")
+    assert ("Python decides which" in found.detail) is (kind == "graph")
+
+
+def test_programs_of_other_inputs_tell_nothing_of_slices():
+    others = [sliced(*range(count), rows=20) for count in range(3, 7)]
+    programs = {f"step({row})": each for row, each in enumerate([*others, sliced(2, 5), sliced(3, 6)])}
+    *known, last = programs
+    assert explain(last, known[::-1], programs).kind == "constant"

@@ -66,6 +66,11 @@ SAME_PROGRAM = (
 
 REWIRED = "the ops are the same, but they work on other values: another sample or branch, say"
 
+SLICED_AS_DECIDED = (
+    "other pieces of a tensor are used, and another number of them from graph to graph: Python decides which, in a "
+    "branch or a loop, say"
+)
+
 # How the detail begins of each cause of kind `again` that JAX explains; rules have advice of its own for each.
 NEW_FUNCTION = "a new function object"
 UNKNOWN_FUNCTION = "JAX did not know the function"
@@ -121,6 +126,8 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
     if pair and not cause.source:
         lined = _by_another(program, known, programs, cause.kind)
         cause = replace(cause, source=lined.source, also=lined.also, others=lined.others) if lined else cause
+    if pair and cause.kind == "constant" and programs.slices_vary(program, nearest, known):
+        cause = replace(cause, kind="graph", detail=SLICED_AS_DECIDED)
     if pair and nearest != known[0]:
         cause = replace(cause, detail=f"{cause.detail} ({NOT_THE_LAST})")
     return _KNOWN.put(key, cause)

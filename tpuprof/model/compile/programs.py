@@ -22,6 +22,12 @@ OUTLINES_KEPT = 256
 _DIGEST_BYTES = 16
 
 
+# How the bounds of a slice begin, where they are told as a number that is part of a program.
+SLICED = "{["
+# Numbers of slices from which Python decides how many there are (count). A slice that moves has two.
+NUMBERS_OF_SLICES = 3
+
+
 class Kept(Generic[Value]):
     """Values by digest, the newest so many."""
 
@@ -93,6 +99,22 @@ class Programs(Mapping[str, bytes]):
         """Which of the programs that differ least from a program has source lines; empty where none has."""
         _, nearest = self._nearest(program, earlier)
         return next((name for name, old in nearest.items() if old.has_lines), "")
+
+    def slices_vary(self, program: str, nearest: str, earlier: list[str]) -> bool:
+        """Whether a program differs from the nearest in bounds of slices alone, and others in how many there are.
+
+        A slice that moves is one in all graphs, or one less where it is at an end: so at least three numbers of slices
+        are asked for, among programs with the same inputs.
+        """
+        new, old = self._outline(program), self._outline(nearest)
+        if new is None or old is None:
+            return False
+        changed = (new.literals - old.literals) + (old.literals - new.literals)
+        if not changed or not all(each.startswith(SLICED) for each in changed):
+            return False
+        known = [each for name in earlier if name in self and (each := self._outline(name)) is not None]
+        counts = {each.opcodes["slice"] for each in (new, *known) if each.types == new.types}
+        return len(counts) >= NUMBERS_OF_SLICES
 
     def _nearest(self, program: str, earlier: list[str]) -> tuple[Outline | None, dict[str, Outline]]:
         """A program, and those of the earlier ones that differ least from it, in their order."""
