@@ -3,9 +3,11 @@
 import pytest
 
 from tests.rules.given import asleep, given, step
+from tests.rules.situations import reads
+from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.rules.base import counterfactual, failed
 from tpuprof.rules.registry import find_rule
-from tpuprof.rules.runner import run_rules
+from tpuprof.rules.runner import outcome_of, run_rules
 from tpuprof.rules.shared.few_steps import OFTEN_FROM_STEPS, ONCE, ROUGHLY, of_few_steps
 from tpuprof.simulate.change import Change
 
@@ -85,3 +87,12 @@ def test_a_finding_that_takes_out_something_else_stays_as_it_is(price):
 def test_a_rule_of_the_host_says_so():
     (found,) = run_rules(asleep_in(2), [find_rule("host-blocked")])
     assert "nearly all of it in 2 of 8 steps" in found.title
+
+
+def test_reads_of_few_steps_are_not_said_to_cost_nothing():
+    """Every fifth step logged histograms and read 68 tensors, 17 % of the time: "cost little or nothing"."""
+    found = outcome_of(
+        find_rule("device-to-host-sync"), given(**reads(READS_IN_STEPS_SHARE - 0.01, 0.5, 50.0))
+    )
+    assert (found.status, found.title) == ("passed", "Values are read from the device in few steps")
+    assert "of the steps read a value" in found.reason

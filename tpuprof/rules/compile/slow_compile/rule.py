@@ -138,7 +138,7 @@ def check(signals: Signals) -> Outcome:
 def _one_by_one(signals: Signals, many: StartGraphs, evidence: list[Evidence]) -> Outcome:
     """Many of the first steps compiled a graph of their own: one of them, or two, would do."""
     cause = Evidence(
-        f"{many.cause.kind}: {many.cause.detail}", source=many.cause.source, also=many.cause.also
+        f"{many.cause.kind}: {many.cause.detail}", source=many.cause.source, also=list(many.cause.also)
     )
     at = f" at {many.cause.source}" if many.cause.source else ""
     what = (

@@ -175,6 +175,7 @@ from tpuprof.units import counted, format_share
 DEVICE_MOSTLY_BUSY_FROM = 0.7
 # Why reads cost little: the device works beside them, or they take time and wait for nothing.
 HAS_WORK = "values are read, but the device has work meanwhile"
+IN_FEW_STEPS = "Values are read from the device in few steps"
 ARE_READY = "values are read when they are ready: that is the host's own work, and no wait"
 
 
@@ -232,8 +233,10 @@ def _turns(signals: Signals, cases: frozenset[str]) -> Outcome:
     in_steps = signals.reads_in_steps_share
     evidence = blocked_evidence(signals)
     if in_steps < READS_IN_STEPS_SHARE:
-        reason = f"{format_share(in_steps)} of the steps read a value from the device" if in_steps else ""
-        return passed(evidence, reason=reason)
+        if not in_steps:
+            return passed(evidence)
+        reason = f"{format_share(in_steps)} of the steps read a value from the device"
+        return passed(evidence, title=IN_FEW_STEPS, reason=reason)
     if not signals.python_reads and signals.falls_back:
         return passed(evidence, reason="ops without a lowering read their inputs back: see aten-fallback")
     if not signals.sees_device:
