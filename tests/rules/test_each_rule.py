@@ -874,6 +874,21 @@ def test_uneven_steps_count_slow_steps_of_another_cause_that_take_longer(wall, s
     assert outcome.title.startswith(f"1 of 10 steps takes longer (260 ms, {said}, mostly for ")
 
 
+@pytest.mark.parametrize(
+    ("shared", "said"),
+    [(169.0, "1 more step is slow for another reason"), (171.0, "1 more step has that and other work")],
+)
+def test_uneven_steps_do_not_say_that_a_slow_step_has_another_reason_where_it_has_this_one_too(shared, said):
+    """Two steps logged histograms, and one of them waited for its reads for as long: "slow for another reason"."""
+    rows = [step(100.0, row, compute=60.0) for row in range(8)]
+    rows += [
+        step(440.0, 8, compute=60.0, **{"user:log": 340.0}),
+        step(430.0, 9, compute=60.0, device_to_host_sync=180.0, **{"user:log": shared}),
+    ]
+    outcome = outcome_of(find_rule("uneven-steps"), given(steps=rows))
+    assert said in outcome.title
+
+
 def test_fusing_ops_of_jax_saves_from_their_dispatch_to_their_work_as_well():
     facts = {**dispatched(ABOVE), "framework": "jax", "one_op_programs_share": 0.5}
     price = outcome_of(find_rule("eager-dispatch"), given(**facts)).price

@@ -233,10 +233,8 @@ def _turns(signals: Signals, cases: frozenset[str]) -> Outcome:
     in_steps = signals.reads_in_steps_share
     evidence = blocked_evidence(signals)
     if in_steps < READS_IN_STEPS_SHARE:
-        if not in_steps:
-            return passed(evidence)
-        reason = f"{format_share(in_steps)} of the steps read a value from the device"
-        return passed(evidence, title=IN_FEW_STEPS, reason=reason)
+        reason = f"{format_share(in_steps)} of the steps read a value from the device" if in_steps else ""
+        return passed(evidence, title=IN_FEW_STEPS if in_steps else "", reason=reason)
     if not signals.python_reads and signals.falls_back:
         return passed(evidence, reason="ops without a lowering read their inputs back: see aten-fallback")
     if not signals.sees_device:

@@ -158,7 +158,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{_what(len(own), len(rows))} ({_against(rows, even, slow.tolist(), own)}), "
+        title=f"{_what(len(own), len(rows))} ({_against(rows, even, slow.tolist(), own, cause)}), "
         f"mostly {_because(cause, where, signals.stacks_if_sampled)}{at}: {format_share(share)} of the time",
         price=counterfactual(gone) if recurs else counterfactual(gone, Change()),
         confidence="medium" if recurs else "low",
@@ -237,21 +237,30 @@ def _what(slow: int, steps: int) -> str:
     return f"{slow} of {counted(steps, 'step')} {'takes' if slow == 1 else 'take'} longer"
 
 
-def _against(rows: StepColumns, even: Int64, slow: list[int], own: list[int]) -> str:
-    """How long the slow steps of a cause take, and the others; how many of these are longer for another one."""
+def _against(rows: StepColumns, even: Int64, slow: list[int], own: list[int], cause: str) -> str:
+    """How long the slow steps of a cause take, and the others; how many of these are longer for another one, or too."""
     takes, usual = format_ms(median(rows.wall_ms[own])), format_ms(median(rows.wall_ms[even]))
     in_median = " in the median" if len(own) > 1 else ""
     # Slow ones idle longer. Not each of them takes longer: its device may work for less.
     limit = TYPICAL_UP_TO * median(rows.wall_ms)
-    longer = sum(ms > limit for ms in rows.wall_ms[[row for row in slow if row not in own]].tolist())
+    longer = [row for row in slow if row not in own and rows.wall_ms[row] > limit]
     if not longer:
         return f"{takes}, the others {usual}{in_median}"
-    more = (
+    of_cause = rows.parts[cause]
+    enough = UNEVEN_CAUSE_FROM_SHARE * median(of_cause[own])
+    alike = sum(of_cause[row] >= enough for row in longer)
+    return f"{takes}{in_median}, the usual step {usual}; {_more(alike, len(longer) - alike)}"
+
+
+def _more(alike: int, unlike: int) -> str:
+    """So many more steps are slow for the same and more, and so many for something else."""
+    same = f"{counted(alike, 'more step')} {'has' if alike == 1 else 'have'} that and other work"
+    other = (
         "1 more step is slow for another reason"
-        if longer == 1
-        else f"{longer} more steps are slow for other reasons"
+        if unlike == 1
+        else f"{unlike} more steps are slow for other reasons"
     )
-    return f"{takes}{in_median}, the usual step {usual}; {more}"
+    return f"{same}, {other}" if alike and unlike else same if alike else other
 
 
 def _because(cause: str, where: Where | None, stacks: list[HostStackRow]) -> str:
