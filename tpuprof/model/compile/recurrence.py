@@ -299,7 +299,8 @@ def _after_of(row: dict[str, Any]) -> AfterCapture:
         },
         lengths={int(length): int(count) for length, count in row.get("lengths", {}).items()},
         stages=[
-            Stage(each["first"], each["steps"], float(each["seconds"])) for each in row.get("stages", ())
+            Stage(int(each["first"]), int(each["steps"]), float(each["seconds"]))
+            for each in row.get("stages", ())
         ],
     )
 
