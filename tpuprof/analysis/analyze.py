@@ -24,7 +24,7 @@ from tpuprof.decode.ranks import machines
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.cpu_plugin import native_seconds
 from tpuprof.model.decisions import Decisions
-from tpuprof.model.device.op_table import op_totals
+from tpuprof.model.device.op_table import OpTotals, op_totals
 from tpuprof.model.proof_notes import Proof
 from tpuprof.model.run import Run, build_run
 from tpuprof.model.run_facts import frameworks_stated
@@ -71,7 +71,7 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     _refuse_empty(run)
     # Fixes are priced by a replay of the steps: what it needs is read beside all else, whether or not one is asked for.
     simulator = begin(lambda: simulator_of(run.hosts))
-    ops = op_totals([(host.name, host.devices, host.steps) for host in run.hosts])
+    ops = _ops_of(run)
     times, hidden = mean_step(run.hosts, native_seconds(run.info), run.info if len(run.hosts) == 1 else None)
     decisions = Decisions()
     bound = bound_of(times, decisions)
@@ -108,6 +108,15 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     )
     quiet = steps_until_quiet(run.hosts)
     return replace(report, measure_next=measure_next(report, usual.bound, times, quiet))
+
+
+def _ops_of(run: Run) -> OpTotals:
+    ops = op_totals([(host.name, host.devices, host.steps) for host in run.hosts])
+    if not all(host.framework == "jax" for host in run.hosts):
+        return ops
+    from tpuprof.model.device.first_callers import without_first_callers
+
+    return without_first_callers(ops, [host.activity.samples for host in run.hosts])
 
 
 def _refuse_empty(run: Run) -> None:
