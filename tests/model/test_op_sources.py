@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.decode import hlo_pb2
+from tpuprof.decode.hlo_proto import place_of
 from tpuprof.decode.load import load
 from tpuprof.model.compile.hlo_metadata import read_hlo_metadata
 
@@ -44,3 +45,22 @@ def traced(folder, name, functions):
 )
 def test_the_line_that_calls_the_program_is_no_ops_line(tmp_path, name, functions, sources):
     assert traced(tmp_path, name, functions) == [f"/u/train.py:{each}" if each else "" for each in sources]
+
+
+@pytest.mark.parametrize(
+    ("called_by", "place"),
+    [(b"/u/train.py", ("/u/train.py", 25)), (b"/x/tpuprof/capture/a.py", ("", 0)), (b"", ("", 0))],
+)
+def test_a_call_that_goes_through_tpuprof_has_the_line_of_its_caller(called_by, place):
+    """Two convolutions of a program that fell back elsewhere were "at tpuprof/capture/fallbacks.py"."""
+    ours = b"/x/tpuprof/capture/fallbacks.py"
+    frames = hlo_pb2.StackFrameIndexProto()
+    frames.file_names.extend([ours, called_by])
+    frames.file_locations.add(file_name_id=1, line=194)
+    frames.file_locations.add(file_name_id=2, line=25)
+    frames.stack_frames.add(file_location_id=2)
+    frames.stack_frames.add(file_location_id=1, parent_frame_id=1)
+    op = hlo_pb2.HloInstructionProto()
+    op.metadata.source_file, op.metadata.source_line = ours, 194
+    op.metadata.stack_frame_id = 2 if called_by else 0
+    assert place_of(op, frames) == place

@@ -17,7 +17,8 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.own_events import is_generated
 
 # Parts of the paths of installed libraries and of our own instrumentation.
-LIBRARIES = ("/site-packages/", "/dist-packages/", "/tpuprof/instrument/", "/tpuprof/capture/")
+OWN = ("/tpuprof/instrument/", "/tpuprof/capture/")
+LIBRARIES = ("/site-packages/", "/dist-packages/", *OWN)
 _SHARDING_TYPES = {0: "{replicated}", 1: "{maximal}", 4: "{manual}"}
 _BODY_CONDITION = ("body", "condition")
 # Ops that have a window or a padding, and the numbers of those fields in XLA's own hlo.proto: window, padding_config.
@@ -206,11 +207,22 @@ for _name in _FIELDS:
 
 
 def place_of(proto: hlo_pb2.HloInstructionProto, frames: hlo_pb2.StackFrameIndexProto) -> tuple[str, int]:
-    """File and line that the program says an instruction came from, ("", 0) where it does not."""
+    """File and line that the program says an instruction came from, ("", 0) where it does not.
+
+    While a capture looks for ops that fall back, each call of torch goes through tpuprof: the line is its caller's.
+    """
     found = proto.metadata
     if found.stack_frame_id and not found.source_file:
         return source_location(frames, found.stack_frame_id)
-    return _text(found.source_file), found.source_line
+    file = _text(found.source_file)
+    if not _is_own(file):
+        return file, found.source_line
+    callers = (each for each in frames_of(frames, found.stack_frame_id) if not _is_own(each[0]))
+    return next(callers, ("", 0))
+
+
+def _is_own(file: str) -> bool:
+    return any(part in file for part in OWN)
 
 
 def number_of(proto: hlo_pb2.HloInstructionProto) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tpuprof.decode.columns import StatKind, Trace
-from tpuprof.decode.hlo_proto import frame_ids
+from tpuprof.decode.hlo_proto import frame_ids, place_of
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.device.op_kind import CUSTOM_CALL, collective_kind
 from tpuprof.model.steps.training_calls import function_of_program
@@ -123,13 +123,14 @@ def _instructions(
     except DecodeError:
         return {}, {}
     found, work = {}, {}
-    callers = _callers(proto.hlo_module)
+    callers, frames = _callers(proto.hlo_module), proto.hlo_module.stack_frame_index
     for computation in proto.hlo_module.computations:
         for instruction in computation.instructions:
             meta = instruction.metadata
             if meta.op_name or meta.source_file:
                 stated = meta.source_file and meta.stack_frame_id not in callers
-                source = f"{_text(meta.source_file)}:{meta.source_line}" if stated else ""
+                file, line = place_of(instruction, frames) if stated else ("", 0)
+                source = f"{file}:{line}" if file else ""
                 found[label, _text(instruction.name)] = (_text(meta.op_name), source)
             code = _text(instruction.opcode)
             if code == CUSTOM_CALL:

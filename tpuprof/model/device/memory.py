@@ -316,16 +316,14 @@ def _held(
     maker: hlo_pb2.HloInstructionProto | None,
     frames: hlo_pb2.StackFrameIndexProto,
 ) -> HeldBuffer:
-    from tpuprof.decode.hlo_proto import shape_of, source_location
+    from tpuprof.decode.hlo_proto import place_of, shape_of
 
     if maker is None:
         return HeldBuffer(f"buffer {buffer.id}", kind, buffer.size, "", "", "")
     shape = shape_of(maker.shape)
     for index in buffer.defined_at.shape_index:
         shape = shape.elements[index] if index < len(shape.elements) else shape
-    file, line = maker.metadata.source_file.decode("utf-8", "replace"), maker.metadata.source_line
-    if not file:
-        file, line = source_location(frames, maker.metadata.stack_frame_id)
+    file, line = place_of(maker, frames)
     return HeldBuffer(
         name=maker.name.decode("utf-8", "replace"),
         kind=kind,
