@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tpuprof.model.compile.no_finding import compiled_without_finding
@@ -12,6 +13,7 @@ from tpuprof.model.compile.recurrence import (
     Stage,
 )
 from tpuprof.model.compile.stages import OTHER_FROM, changed_each_time, said_of_stages, stages_of
+from tpuprof.model.outside_capture import outside_capture, outside_of, said_with_the_verdict
 from tpuprof.model.telemetry import StepRecord
 
 
@@ -42,12 +44,22 @@ def test_images_that_grow_compile_once_for_each_size():
     after = counted()
     assert changed(after)
     assert said_of_stages(after) == (
-        ": 44.0 ms at first, 104 ms from step 50 after it on, 128 ms from step 110 after it on, since a compile"
+        ": 44.0 ms at first, 104 ms from step 50 after it on, 128 ms from step 110 after it on, each since a compile"
     )
     assert compiled_without_finding(after, 8) == (
         "2 of 208 steps after the capture compiled at train.py:7: 10.0 s, 32 % of that time. "
         "Steps take another time since each, so it counts as start-up cost"
     )
+
+
+def test_the_warning_of_slower_steps_says_that_other_programs_run_there():
+    (said,) = outside_capture(np.full(8, 44 * 10**9, np.int64), counted())
+    assert "each since a compile; the captured ones took 44.0 ms" in said
+    assert said.endswith("is not in this capture: other programs run there. Capture them later (`--warmup`)")
+    verdict = said_with_the_verdict([outside_of(np.full(8, 44 * 10**9, np.int64), counted())])
+    assert verdict.endswith("each since a compile. Other programs run there, which this capture lacks.")
+    (said,) = outside_capture(np.full(8, 44 * 10**9, np.int64), counted((104, 104, 104)))
+    assert "since a compile" not in said and "batches may have been ready" in said
 
 
 @pytest.mark.parametrize(("ratio", "other"), [(OTHER_FROM - 0.01, False), (OTHER_FROM + 0.01, True)])

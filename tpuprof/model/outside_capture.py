@@ -137,11 +137,17 @@ def outside_capture(wall_ps: Int64, after: AfterCapture | None, between_ps: int 
     found = outside_of(wall_ps, after, between_ps)
     if found is None or found.slower < SLOWER_FROM:
         return []
+    if found.stages:
+        why = "other programs run there. Capture them later (`--warmup`)"
+    else:
+        why = (
+            "batches may have been ready before it, a loader may have started its workers again for an epoch, "
+            "evaluations or checkpoints may have come later, or the device was behind. Capture more steps (`--steps`), "
+            "or later (`--warmup`)"
+        )
     return [
         f"the {found.took}; the captured ones took {format_ms(ps_to_ms(found.captured))}. What the "
-        f"others spent {NOT_CAPTURED}: batches may have been ready before it, a loader may have started its workers "
-        "again for an epoch, evaluations or checkpoints may have come later, or the device was behind. Capture more "
-        "steps (`--steps`), or later (`--warmup`)"
+        f"others spent {NOT_CAPTURED}: {why}"
     ]
 
 
@@ -282,5 +288,7 @@ def said_with_the_verdict(outside: list[Outside | None], *, cpus_taken: bool = F
     if not found:
         return ""
     most = max(found, key=lambda each: each.slower)
+    if most.stages:
+        return f" That is of the captured steps: the {most.took}. Other programs run there, which this capture lacks."
     text = f" That is of the captured steps: the {most.took}, and what holds those up is not in this capture"
     return f"{text}, or is other work of the machine." if cpus_taken else f"{text}."

@@ -64,7 +64,8 @@ def said_of_stages(after: AfterCapture) -> str:
         return ""
     first, *others = found
     times = [f"{_mean(each)} from step {each.first + 1} after it on" for each in others]
-    return f": {listed([f'{_mean(first)} at first', *times], NAMED, 'more time')}, {SINCE_A_COMPILE}"
+    each = "each " if len(others) > 1 else ""
+    return f": {listed([f'{_mean(first)} at first', *times], NAMED, 'more time')}, {each}{SINCE_A_COMPILE}"
 
 
 def _mean(stage: Stage) -> str:
