@@ -272,6 +272,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "eager-dispatch": {"ops", "beside", "backward", "limit", "slices", "torchax", "buffer"},
         "truncated-trace": {"lost", "start", "ahead"},
         "optimizer-loop": {"torch", "trainer", "own"},
+        "slow-compile": {"large", "many"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}

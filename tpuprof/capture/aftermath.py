@@ -21,7 +21,7 @@ from tpuprof.units import NS_PER_S, US_PER_S
 MAX_LINES = 256
 MAX_STEPS = 32
 # Stretches of steps between two compiles, kept with their time (stretches): a program that changes the size of its
-# images does so a few times, and one that compiles more often is told by its lines.
+# images does so a few times, and one that compiles more often shows in its lines.
 MAX_STAGES = 16
 # Time between two writes (seconds): a write takes a fraction of a millisecond.
 WRITE_EVERY_SECONDS = 30.0

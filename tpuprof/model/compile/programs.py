@@ -22,7 +22,7 @@ OUTLINES_KEPT = 256
 _DIGEST_BYTES = 16
 
 
-# How the bounds of a slice begin, where they are told as a number that is part of a program.
+# How the bounds of a slice begin, as a number that is part of a program.
 SLICED = "{["
 # Numbers of slices from which Python decides how many there are (count). A slice that moves has two.
 NUMBERS_OF_SLICES = 3
