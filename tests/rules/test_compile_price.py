@@ -134,6 +134,13 @@ def test_a_cache_that_saves_nothing_has_no_price():
     assert "on CPU a cache saves nothing" in found.reason
 
 
+def test_what_a_cache_saves_on_a_gpu_is_unknown_and_not_nothing():
+    facts = {**started(SLOW_COMPILE_FROM_SECONDS), "framework": "torch_xla", "device_type": "GPU H100"}
+    price = outcome_of(find_rule("persistent-cache-off"), given(**facts, is_tpu=False)).price
+    assert (price.savings.start_low_s, price.savings.start_high_s) == (0.0, SLOW_COMPILE_FROM_SECONDS)
+    assert "on a GPU is unknown" in price.savings.note
+
+
 @pytest.mark.parametrize(("kind", "least"), [("constant", 30 / 32), ("shape", 0.0)])
 def test_many_graphs_at_the_start_need_be_one_or_two(kind, least):
     many = StartGraphs(32, 33, 0.8, CompileCause(kind, "what changed", "moco.py:45"))

@@ -473,6 +473,7 @@ CASES = {
         ("slow", "failed", started(SLOW, CompileWithAutoSharding=1)),
         ("quick", "passed", started(SLOW - 0.1, CompileWithAutoSharding=1)),
         ("slow on a TPU", "failed", {**started(SLOW, CompileWithAutoSharding=1), **on_tpu("2.9.0")}),
+        ("slow on a CPU", "failed", {**started(SLOW, CompileWithAutoSharding=1), **ON_CPU}),
         ("by hand", "not_applicable", started(SLOW)),
         ("no telemetry", "unavailable", NOTHING),
     ],

@@ -76,9 +76,6 @@ if TYPE_CHECKING:
     from tpuprof.model.device.unused_gradients import UnusedWork
 
 NO_HISTORY = History()
-# Steps that compile, by the process's notes, from which the graphs of the first ones are looked at (steps): a start
-# with few of them is the usual one.
-_COMPILE_FROM_STEPS = 8
 
 
 @record
@@ -323,7 +320,7 @@ def _of_host(
 
 
 def _start(history: History, protos: dict[str, bytes]) -> StartGraphs | None:
-    if sum(bool(each.compiles) for each in history.records) < _COMPILE_FROM_STEPS:
+    if not any(each.compiles for each in history.records):
         return None
     from tpuprof.model.compile.start_graphs import start_graphs
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tpuprof.parts import listed_as, part_of
+from tpuprof.render.content import shown_compiles
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_time import IN_ALL, annotation_ms, largest_first, op_ms, ops_ms, over, per_step
 from tpuprof.render.savings import saved_amount, tried
@@ -253,7 +254,7 @@ def _largest_parts(step: StepRow) -> str:
 
 def _compiles(report: Report) -> RenderableType:
     table = _table(f"Compiles ({len(report.compiles)})", "step", "duration", "graph hash", "cause", "cut at")
-    for each in sorted(report.compiles, key=lambda row: row.step is None)[:ROWS_SHOWN]:
+    for each in shown_compiles(report)[:ROWS_SHOWN]:
         step = str(each.step) if each.step is not None else "outside"
         table.add_row(
             step,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.device.op_table import FEW_OPS
 from tpuprof.model.host.vocabulary import TORCH_TPU
 from tpuprof.model.intervals import covered, intersect, merge, subtract
 from tpuprof.model.run_facts import noted_gradients
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 # What JAX calls the programs of `jnp.stack` and `jnp.concatenate`, whatever they join.
 JOIN = "concatenate"
-# Compute ops of a program up to which it is one op that was called by itself (ops): XLA adds a copy to some.
-FEW_OPS = 2
 # Time of a run of an op up to which it may be the CPU client's own cost of starting it (ms): handing parts to the
 # threads of its pool and waiting for them takes some 10 us each on two CPUs, several times that on a busy machine.
 SHORT_OP_MS = 0.05

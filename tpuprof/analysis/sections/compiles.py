@@ -133,7 +133,10 @@ def _returns(host: HostRun, rows: list[CompileRow]) -> str:
     numbers = {row.step for row in rows if row.step is not None}
     late = late_of(numbers, host.steps.number)
     count = len(host.steps)
-    again = {line: sum(row.line == line and row.cause.kind == AGAIN for row in rows) for line in lines}
+    again = {
+        line: len({row.step for row in rows if row.line == line and row.cause.kind == AGAIN})
+        for line in lines
+    }
     found = {
         returns(line, len(numbers), count, host.after, compiles_before(host.records, line), late, again[line])
         for line in lines

@@ -20,8 +20,6 @@ Value = TypeVar("Value")
 # Outlines kept (programs): a capture that recompiles in every step has some dozens.
 OUTLINES_KEPT = 256
 _DIGEST_BYTES = 16
-
-
 # How the bounds of a slice begin, as a number that is part of a program.
 SLICED = "{["
 # Numbers of slices from which Python decides how many there are (count). A slice that moves has two.

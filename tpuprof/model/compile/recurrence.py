@@ -325,8 +325,8 @@ def returns(
     """Whether compiles of a line (its innermost user frame, empty where unknown) come again.
 
     `compiling` of the `captured` steps compiled, `late` of them in the capture's second half. The line compiled
-    `before` times ahead of them. Of these compiles, `again` made a program that there was: no end of shapes, or of
-    numbers, ends those.
+    `before` times ahead of them. `again` of these steps compiled a program that there was: that does not end with a set
+    of shapes, or of numbers.
     """
     if after is not None and _cuts_of(line, after):
         return Returns.NEVER if after.ended_compiling(captured, line) else Returns.YES

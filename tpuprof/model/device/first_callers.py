@@ -11,11 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tpuprof.instrument.stack_frames import source_of
-from tpuprof.model.device.op_table import OpTotals
+from tpuprof.model.device.op_table import FEW_OPS, OpTotals
 from tpuprof.model.host.samples import HostSamples
-
-# Ops of a program up to which it may be an op that is called by itself (ops): XLA adds one for a result's layout, say.
-FEW_OPS = 2
 
 
 def without_first_callers(ops: OpTotals, samples: Sequence[HostSamples | None]) -> OpTotals:

@@ -20,6 +20,8 @@ from tpuprof.parallel import in_threads
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
 
+# Ops of a program up to which it may be an op that is called by itself (ops): XLA adds one for a result's layout, say.
+FEW_OPS = 2
 _T = TypeVar("_T")
 _K = TypeVar("_K", bound=Hashable)
 # Ends the scope of ops traced in a module's backward pass; tpuprof.annotate_modules writes it.

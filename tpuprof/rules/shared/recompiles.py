@@ -253,7 +253,7 @@ def returning_parts(
         compiling = {(row.host, row.step) for row in at_line[line]}
         before = compiles_before(signals.records_if_noted, line)
         late = late_of((step for _, step in compiling if step is not None), signals.steps.number)
-        same = sum(row.cause.kind == AGAIN for row in at_line[line])
+        same = len({(row.host, row.step) for row in at_line[line] if row.cause.kind == AGAIN})
         again = returns(line, len(compiling), captured, after, before, late, same)
         seen = len(compiling) / captured
         counts = min(rate(line, seen, captured, after) / seen, 1.0)

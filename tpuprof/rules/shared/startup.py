@@ -16,6 +16,7 @@ from tpuprof.units import MS_PER_S
 OF_NO_USE_ON_CPU = (
     "torch_xla's CPU client fills the cache and cannot load from it: on CPU a cache saves nothing"
 )
+UNKNOWN_ON_GPU = "whether torch_xla can load from the cache on a GPU is unknown"
 
 
 def compile_evidence(signals: Signals) -> list[Evidence]:
@@ -70,7 +71,7 @@ def known_of_cache(signals: Signals) -> tuple[str, str]:
     if signals.framework == "torch_tpu":
         return "", "TorchTPU's cache was tried on a CPU plugin, and on no device"
     if not signals.is_tpu:
-        return "", OF_NO_USE_ON_CPU
+        return "", UNKNOWN_ON_GPU if signals.device_type.startswith("GPU") else OF_NO_USE_ON_CPU
     try:
         major, minor = signals.torch_xla_version
     except Unavailable:

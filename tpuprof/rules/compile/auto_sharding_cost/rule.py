@@ -57,6 +57,7 @@ from tpuprof.signals import Signals
         "torch_xla_version",
         "framework",
         "is_tpu",
+        "device_type",
         "preflight",
     ),
 )

@@ -83,6 +83,7 @@ SAVED_AT_MOST = 1.0
         "framework",
         "is_cpu_plugin",
         "is_tpu",
+        "device_type",
         "preflight",
     ),
 )
