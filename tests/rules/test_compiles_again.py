@@ -6,8 +6,12 @@ import pytest
 
 from tests.rules.given import compiled, given, steps
 from tpuprof.model.compile.recurrence import RETURNS_FROM_STEPS
+from tpuprof.report.schema import Evidence, Savings
+from tpuprof.rules.base import Price, Rule, failed
+from tpuprof.rules.docstring import Page
+from tpuprof.rules.pricing import COUNTERFACTUAL
 from tpuprof.rules.registry import find_rule
-from tpuprof.rules.runner import outcome_of
+from tpuprof.rules.runner import outcome_of, run_rules
 from tpuprof.rules.shared.recompiles import COMES_AGAIN_UNKNOWN
 
 
@@ -18,3 +22,17 @@ def test_programs_that_are_compiled_again_in_one_step_are_one_occasion(apart, su
     facts = {"report": {"compiles": rows}, "steps": steps(10), "compile_share": 0.5, "explains_misses": False}
     found = outcome_of(find_rule("recompiles-other"), given(**facts))
     assert (COMES_AGAIN_UNKNOWN not in found.title) is sure
+
+
+@pytest.mark.parametrize(
+    ("of_step", "status", "severity"), [(1.0, "passed", 0.0), (0.5, "failed", 0.08), (0.05, "failed", 0.8)]
+)
+def test_a_price_is_little_or_much_of_the_step_that_it_belongs_to(of_step, status, severity):
+    """Dropped layers: 5 of 8 captured steps compiled for 7 s each, later 3 of 135: 228 of 337 ms per step, and "passed"."""
+    price = Price(savings=Savings(4.0, 4.0, COUNTERFACTUAL), of_step=of_step)
+    rule = Rule(
+        "made", "tests", "preview", "good", "bad", False, Page(""),
+        lambda _: failed(0.05, [Evidence("it")], price=price), __name__,
+    )  # fmt: skip
+    (found,) = run_rules(given(steps=steps()), [rule])
+    assert (found.status, found.severity) == (status, pytest.approx(severity))

@@ -304,7 +304,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
             # A debugging tool was on: the price is that of a run with it.
             outcome = replace(outcome, confidence="medium")
         ceiling = _ceiling(outcome, pricing)
-        judged_of = outcome.price.judged_of if outcome.price is not None else 1.0
+        judged_of = outcome.price.judged_of * outcome.price.of_step if outcome.price is not None else 1.0
         if savings is not None and ceiling and _too_little(savings, pricing, judged_of):
             savings = replace(savings, high=ceiling)
             outcome, reason = replace(outcome, confidence="low"), REPLAY_DISAGREES
@@ -409,4 +409,6 @@ def _severity(outcome: Outcome, savings: Savings | None, pricing: Pricing) -> fl
         return 0.0
     if savings is None or savings.method != COUNTERFACTUAL or not pricing.step_ms:
         return outcome.share
-    return min((savings.low + savings.high) / 2 / pricing.step_ms, 1.0)
+    # Of the step that the price belongs to.
+    of_step = outcome.price.of_step if outcome.price is not None else 1.0
+    return min((savings.low + savings.high) / 2 / (pricing.step_ms * of_step), 1.0)
