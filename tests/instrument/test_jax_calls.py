@@ -52,3 +52,18 @@ def test_a_copy_to_the_device_says_whether_it_copied_that_before(jax, monkeypatc
     table, put = np.ones((4, 4)), getattr(sys.modules["jax"], name)
     assert [put(table), put(table), put(table + 1)] == [4, 4, 4]
     assert noted == [(jax_calls.UPLOAD, name, {"again": again}) for again in (0, 1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ndim", "read"),
+    [("i", 0, True), ("u", 0, True), ("i", 1, False), ("f", 0, False), ("b", 0, False)],
+)
+def test_what_is_not_one_integer_is_not_read_as_an_index(jax, monkeypatch, kind, ndim, read):
+    """`beta ** step` asks for it and goes on where it raises: 54 reads "as an index" stood at such a line."""
+    noted = []
+    monkeypatch.setattr(jax_calls.STATE, "armed", True)
+    monkeypatch.setattr(jax_calls, "call_span", lambda event, call, **facts: noted.append((event, call)))
+    jax.dtype, jax.ndim = SimpleNamespace(kind=kind), ndim
+    jax_calls.install()
+    assert jax().__index__() == 1
+    assert noted == ([(jax_calls.HOST_READ, "__index__")] if read else [])

@@ -15,7 +15,9 @@ from tpuprof.instrument.state import STATE, pass_on
 from tpuprof.instrument.wrapped_calls import Function, Replaced, around, call_span, with_event
 from tpuprof.own_events import HOST_READ, UPLOAD
 
-_READS = ("__float__", "__int__", "__bool__", "__index__", "__array__", "__format__", "item", "tolist")
+# What Python calls for an index. JAX asks each exponent of `**` for it, too: what is not one integer raises there.
+_INDEX = "__index__"
+_READS = ("__float__", "__int__", "__bool__", _INDEX, "__array__", "__format__", "item", "tolist")
 _WAIT = "block_until_ready"
 # Calls that copy arrays to devices; the first is in every JAX.
 _PUTS = ("device_put", "device_put_replicated", "device_put_sharded")
@@ -30,13 +32,12 @@ def install() -> list[str]:
     jax = sys.modules.get("jax")
     if jax is None or _replaced:
         return notes
-    wanted = [(array, name, HOST_READ) for name in (*_READS, _WAIT)]
-    wanted += [(jax, _WAIT, HOST_READ), (jax, "device_get", HOST_READ)]
-    wanted += [(jax, name, UPLOAD) for name in _PUTS if name == _PUTS[0] or name in vars(jax)]
-    for owner, name, event in wanted:
+    wanted = [(array, name, _indexing if name == _INDEX else _reading) for name in (*_READS, _WAIT)]
+    wanted += [(jax, _WAIT, _reading), (jax, "device_get", _reading)]
+    wanted += [(jax, name, _putting) for name in _PUTS if name == _PUTS[0] or name in vars(jax)]
+    for owner, name, made in wanted:
         try:
-            made = partial(_putting if event == UPLOAD else partial(with_event, event), name)
-            _replaced.replace(owner, name, made)
+            _replaced.replace(owner, name, partial(made, name))
         except (AttributeError, TypeError) as error:
             pass_on(error)
             notes.append(f"a read is missing from the timeline: {error}")
@@ -47,6 +48,24 @@ def remove() -> None:
     """Put everything back."""
     _replaced.put_back()
     _put.forget()
+
+
+def _reading(name: str, original: Function) -> Function:
+    """A call that reads an array or waits for it, inside an event."""
+    return with_event(HOST_READ, name, original)
+
+
+def _indexing(name: str, original: Function) -> Function:
+    """A call that reads an array as an index, inside an event where it is one integer: else nothing is read."""
+
+    def reads(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Span | None:
+        array = args[0] if args else None
+        kind = getattr(getattr(array, "dtype", None), "kind", "i")
+        if not STATE.armed or getattr(array, "ndim", 0) or kind not in "iu":
+            return None
+        return call_span(HOST_READ, name)
+
+    return around(original, reads)
 
 
 def _putting(name: str, original: Function) -> Function:
