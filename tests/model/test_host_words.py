@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tpuprof.analysis.sections.host_words import host_beside, host_sentence
+from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.sections import HostStackRow
 from tpuprof.report.tracing_lines import FORWARD_FROM_SAMPLES
@@ -66,6 +67,33 @@ def test_the_backward_pass_is_named_with_the_forward_pass_it_repeats(monkeypatch
         " Most of it is at /home/u/train.py:82 (loss.backward())."
         " The backward pass traces what the forward pass built: most of that at /home/u/train.py:20, 21 (in giou)."
     )
+
+
+@pytest.mark.parametrize(
+    ("ms", "waits", "said"),
+    [
+        ([41.0], 0, " Most of it is at /home/u/train.py:7 (p - g)."),
+        (
+            [20.0, 18.0, 12.0],
+            0,
+            " Most of it is at /home/u/train.py:7 (p - g) and /home/u/train.py:8 (p - g).",
+        ),
+        # Where samples show less than half of it, and where it is a wait for the device.
+        ([39.0], 0, " Of that, 60 % is inside 'ExecuteHelper' on one thread."),
+        (
+            [41.0],
+            40,
+            " Of that, 50 % is a wait for work that it handed over, while the trace shows none on the device",
+        ),
+    ],
+)
+def test_the_lines_that_call_most_are_named_before_an_event_of_the_runtime(ms, waits, said):
+    """A verdict on Adam's eager ops named `PjRtCpuExecutable::ExecuteHelper`, and not where they are called."""
+    found = HandingOver(80, waits, "ExecuteHelper", 48)
+    run = SimpleNamespace(hosts=[SimpleNamespace(handing_over=found, eager_ops=None)])
+    stacks = [row("dispatch", 7 + number, each, "p - g") for number, each in enumerate(ms)]
+    stacks.append(row("tracing", 9, 90.0, "model(x)"))
+    assert host_sentence("dispatch", "", times(dispatch=80.0), stacks, run).startswith(said)
 
 
 @pytest.mark.parametrize(

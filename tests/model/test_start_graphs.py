@@ -47,7 +47,7 @@ def test_graphs_that_the_profile_lacks_tell_no_cause(protos):
 
 
 def test_what_compiles_after_the_captured_steps_is_no_start():
-    records = noted(4)
+    records = noted(MANY_STEPS - 1)
     assert start_graphs([*records, *noted(12)[:12]], graphs(16)) is None
 
 

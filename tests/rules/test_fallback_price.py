@@ -86,3 +86,23 @@ def test_work_that_the_device_does_again_is_saved_as_well(again, named):
         assert (price.low, price.high) == (pytest.approx(13.0), pytest.approx(15.0))
         assert found.confidence == "medium"
         assert "and the step computes again what they take in: 10.0 ms per step" in found.title
+
+
+@pytest.mark.parametrize(
+    ("op", "again", "cut", "mask"),
+    [
+        ("aten::_ctc_loss", 10.0, True, False),
+        ("aten::_ctc_loss", 0.0, False, False),
+        ("aten::nonzero", 10.0, True, True),
+        ("aten::nonzero", 0.0, False, True),
+    ],
+)
+def test_an_op_that_stays_is_cut_off_where_the_step_is_computed_again(op, again, cut, mask):
+    facts = fallen(1.0, op=op)
+    rule = find_rule("aten-fallback")
+    found = outcome_of(rule, given(**facts, steps=steps(aten_fallback=50.0), again_for_ops_ms=again))
+    text = rule.page.remedy("torch_xla").text_for(found.cases)
+    assert ("right behind the model's forward pass" in text, "boolean-mask comes first" in text) == (
+        cut,
+        mask,
+    )

@@ -44,13 +44,13 @@ _BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", *_CUTS}
 _OPTIMIZER = "/torch/optim/optimizer.py:"
 
 
-def traced_at(stacks: list[HostStackRow]) -> list[Where]:
-    """Where most of the exposed tracing is: its line, the function whose lines share it, or the line that calls it.
+def traced_at(stacks: list[HostStackRow], part: str = TRACING) -> list[Where]:
+    """Where most of the exposed tracing is, or of another part that feeds the device.
 
-    Where only the training loop, or the step that it calls, holds half of it: the few lines that do together. Empty
-    where those are too many, or unknown.
+    That is its line, the function whose lines share it, or the line that calls it. Where only the training loop, or the
+    step that it calls, holds half of it: the few lines that do together. Empty where those are too many, or unknown.
     """
-    line, total = top_line(stacks, TRACING)
+    line, total = top_line(stacks, part)
     enough = LINE_FROM_SHARE * total
     if line is None:
         return []
@@ -58,10 +58,10 @@ def traced_at(stacks: list[HostStackRow]) -> list[Where]:
         return [line]
     loops = places_that_train(stacks, user_functions, TRACING_LOOP_FROM_SHARE)
     trains = places_that_train(stacks, places_of_users, TRACING_LOOP_FROM_SHARE)
-    one = function_of(stacks, TRACING, enough, loops) or caller_of(stacks, TRACING, enough, trains)
+    one = function_of(stacks, part, enough, loops) or caller_of(stacks, part, enough, trains)
     if one is not None:
         return [one]
-    lines = by_line(stacks, TRACING)[:LINES_SHOWN]
+    lines = by_line(stacks, part)[:LINES_SHOWN]
     sums = accumulate(each.ms for each in lines)
     count = next((row for row, ms in enumerate(sums, 1) if ms >= enough), 0)
     return lines[:count] if all(each.source for each in lines[:count]) else []

@@ -12,6 +12,7 @@ from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 from tpuprof.parts import (
     CALLS_OPS,
     COMPILE,
+    DISPATCH,
     HANDS_OVER,
     HOST_IO,
     HOST_OTHER,
@@ -77,7 +78,7 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
         "undecided": lambda: _estimate(load, run),
         "tracing": lambda: _traced(load, stacks),
         "compile": lambda: _made_anew(stacks),
-        "dispatch": lambda: _handing_over(run) if load.seen else "",
+        "dispatch": lambda: _handing_over(load, stacks, run) if load.seen else "",
     }
     return eager or more.get(word, str)()
 
@@ -126,11 +127,17 @@ def _eager(run: Run) -> str:
     return f" Eager mode is on: each op is a program of its own, {ops:,.0f} programs per step." if ops else ""
 
 
-def _handing_over(run: Run) -> str:
-    """How much of `dispatch` is a wait for work that has not begun, and the event inside that takes a good part."""
+def _handing_over(load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
+    """How much of `dispatch` is a wait for work that has not begun, and the line or the event that takes a good part.
+
+    A line of the program says more than an event of the runtime.
+    """
     found = _most_handing_over(run)
     if found is None:
         return ""
+    at = "" if found.waits else _most_at(load, stacks, DISPATCH)
+    if at:
+        return f" Most of it is at {at}."
     said = []
     if found.waits:
         share = format_share(found.waiting_ps / found.total_ps)
@@ -223,21 +230,29 @@ def _elsewhere(part: str, first: Where, enough: float, load: StepTimes, stacks: 
 
 def _traced(load: StepTimes, stacks: list[HostStackRow]) -> str:
     """The lines, or the function, that hold most of the tracing that the device waits for; empty where none does."""
-    found = traced_at(stacks)
-    # Where code keeps Python's lock samples come in that code alone, and what was traced has no line.
-    seen = sum(row.exposed_ms_per_step for row in stacks if row.part == TRACING)
-    if not found or seen < LINE_FROM_SHARE * load.parts.get(TRACING, 0.0):
+    at = _most_at(load, stacks, TRACING)
+    if not at:
         return ""
-    *others, last = [each.text for each in found]
-    # Samples are too coarse for a time beside that of the events.
-    text = f" Most of it is at {', '.join(others)}{' and ' if others else ''}{last}."
+    text = f" Most of it is at {at}."
     library = library_at(stacks)
     if library is not None:
         return f"{text} There, most of the forward pass's tracing is at {library.text}."
     forward = forward_at(stacks)
-    if forward is None or forward in found:
+    if forward is None or forward in traced_at(stacks):
         return text
     return f"{text} The backward pass traces what the forward pass built: most of that at {forward.text}."
+
+
+def _most_at(load: StepTimes, stacks: list[HostStackRow], part: str) -> str:
+    """The lines, or the function, that hold most of what the device waits for in a part; empty where none does."""
+    found = traced_at(stacks, part)
+    # Where code keeps Python's lock samples come in that code alone, and what was traced has no line.
+    seen = sum(row.exposed_ms_per_step for row in stacks if row.part == part)
+    if not found or seen < LINE_FROM_SHARE * load.parts.get(part, 0.0):
+        return ""
+    # Samples are too coarse for a time beside that of the events.
+    *others, last = [each.text for each in found]
+    return f"{', '.join(others)}{' and ' if others else ''}{last}"
 
 
 def _made_anew(stacks: list[HostStackRow]) -> str:

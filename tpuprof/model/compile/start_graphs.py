@@ -17,9 +17,10 @@ from tpuprof.model.compile.programs import Programs
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.records import record
 
-# Steps that compiled for one line from which they are many (steps): a step compiles two or three graphs as it starts
-# (new state of the optimizer, donated inputs), and a few lengths of a batch some more. A judgement.
-MANY_STEPS = 8
+# Steps that compiled for one line from which they are many (steps): a program compiles in two or three steps as it
+# starts (new state of the optimizer, donated inputs). Of 40 kept captures four compiled in more, each for a case of its
+# own (lengths of batches, dropped layers, positions in a queue).
+MANY_STEPS = 4
 # Time of these compiles from which they are worth a look at their graphs (s), which takes some tenths of a second.
 LEAST_SECONDS = 10.0
 # The newest graphs that are compared, each with so many before it (graphs): what changes is the same in all of them.

@@ -20,7 +20,8 @@ them. A preflight's compile times, where it is in the run folder.
 [many] Each of these steps compiled a graph of its own, until there was one for each case. Where a Python number selects
 a position or a length (`queue[:, i:i + n] = rows`), let a tensor on the device do so: `queue.index_copy_(1, positions,
 rows)`, or `torch.roll`. Where it is a value, make it a tensor (recompiles-constant); where shapes differ, pad them to
-one, or a few (recompiles-shape).
+one, or a few (recompiles-shape); where Python decides what is computed, such as which layers are dropped, compute all
+of it and select (recompiles-other).
 
 [large] Make the program smaller: fold repeated layers with scan_layers. On TPU compare the step before you keep it:
 scan stacks every activation, and in preflight's comparison of a 24-layer decoder (docs/preflight.md) it halved the
