@@ -459,3 +459,28 @@ def test_patience_ends_with_a_recording_of_steps_where_there_is_one_by_the_clock
     tape.steps(*[1, 0] * 5)
     assert tape.controller.phase is Phase.DONE
     assert (tape.kept.by_clock, tape.kept.steps) == (False, 3)
+
+
+@pytest.mark.parametrize(
+    ("compiles", "lines", "wanted"),
+    [
+        ((0, 1, 0, 0), 0, False),
+        ((1, 0, 1, 0), 1, True),
+        ((1, 1, 0, 1), 2, True),
+        # The second one that compiled was the last: none was traced with lines.
+        ((0, 0, 1, 1), 0, True),
+    ],
+)
+def test_steps_behind_the_second_one_that_compiled_have_source_lines(compiles, lines, wanted):
+    """A program that compiles in every second step was steady for two, and its compiles had no line but the cut's."""
+    tape = Tape(warmup=2, steps=5, steady=2).steps(1, 0, 0, *compiles)
+    assert (tape.events, tape.controller.wants_lines) == (["start"], wanted)
+    tape.end()
+    assert (tape.kept.with_lines, tape.kept.has_lines) == (lines, lines > 0)
+    assert not tape.controller.wants_lines
+
+
+def test_steps_that_were_parts_of_longer_ones_do_not_count_for_source_lines():
+    tape = Tape(warmup=2, steps=5, steady=2).steps(1, 0, 0, 1, 1)
+    tape.controller.count_anew()
+    assert not tape.steps(1).controller.wants_lines

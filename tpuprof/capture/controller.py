@@ -114,6 +114,11 @@ class Controller:
         return recording.steps if recording else 0
 
     @property
+    def wants_lines(self) -> bool:
+        """Whether steps of the recording that runs are to be traced with source lines."""
+        return self._current is not None and self._current.wants_lines
+
+    @property
     def reason(self) -> str:
         """Why training was captured although it was not steady; empty where it was."""
         recording = self._current or self.kept()
@@ -154,8 +159,7 @@ class Controller:
         if self._first is None:
             self._first = self._clock()
         if self._current is not None:
-            self._current.steps += 1
-            self._current.compiling += bool(compiles)
+            self._current.step_ended(compiled=bool(compiles))
         if self._current is None or self._current.early:
             self.seen += 1
             self.compiling += bool(compiles)
@@ -245,7 +249,7 @@ class Controller:
     def count_anew(self) -> None:
         """The steps recorded so far were only parts of whole ones: record as many again."""
         if self._current is not None:
-            self._current.steps = self._current.compiling = 0
+            self._current.count_anew()
 
     def begin_anew(self) -> None:
         """What was counted and recorded so far was no training: wait again, and keep it only if nothing follows."""

@@ -3,7 +3,8 @@
 With IR debugging on, torch_xla collects Python frames at every op, which makes tracing about half as slow
 again or worse. The metadata ends up in the compiled program and is not part of its hash. So debugging is on
 while graphs are first compiled, and as the user has it while steps are captured: those reuse the programs and are
-traced at their usual speed. A graph that is compiled during the capture itself has no metadata then.
+traced at their usual speed. A graph that is compiled during the capture itself has no metadata then: once a second one
+of the captured steps has compiled, debugging is on for the rest of them.
 
 In a long warm-up without compiles it rests.
 
@@ -36,7 +37,7 @@ def notes_on_tracing(kept: Recording | None, *, source_lines: bool) -> list[str]
     """Why tracing was slower in the captured steps than without tpuprof; empty where it was not."""
     if source_lines:
         return [SLOWER_TRACING]
-    return [EARLY_TRACING] if kept is not None and kept.wants_lines else []
+    return [EARLY_TRACING] if kept is not None and kept.has_lines else []
 
 
 class IrDebug:

@@ -314,13 +314,20 @@ class Recorder:
         self.controller.step_ended(compiles - self._compiles, settled=settled)
         self._compiles = compiles
         step.number = number if number is not None else step.number + 1
-        if self._ir_debug and self.controller.phase is Phase.WAITING:
-            self._ir_debug.before_step(step.number, self.controller.quiet)
+        self._set_lines()
         step.begin()
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()
         elif STATE.framework is not None and STATE.framework.logs_lines:
             self._library_calls.start()
+
+    def _set_lines(self) -> None:
+        """Turn torch_xla's collecting of source lines on or off for the step that begins."""
+        phase = self.controller.phase
+        if self._ir_debug and phase is Phase.WAITING:
+            self._ir_debug.before_step(self._step.number, self.controller.quiet)
+        elif self._ir_debug and phase is Phase.CAPTURING:
+            self._ir_debug.captures(source_lines=self._source_lines or self.controller.wants_lines)
 
     def _count_step(self) -> None:
         """Say how far training came: at the first step, and whenever the number of steps has doubled."""
@@ -476,7 +483,7 @@ class Recorder:
             kept,
             backend=type(self._backend).__name__,
             ir_debug=self._ir_debug,
-            source_lines=self._source_lines or (kept is not None and kept.recording.wants_lines),
+            source_lines=self._source_lines or (kept is not None and kept.recording.has_lines),
             overhead_ns=self.overhead_ns,
         )
 

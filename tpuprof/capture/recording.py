@@ -14,6 +14,10 @@ PATIENCE_STEPS = 100
 # Steps that a recording of steady training must hold to be worth more than one from before (steps): of a single
 # step nothing repeats.
 FEWEST_STEPS = 2
+# Steps of one recording that compiled from which its further ones are traced with source lines (steps): a step that
+# compiles once, for a last batch or a first evaluation, makes no other one slower to trace. Of a program that trained
+# steadily for two steps and compiled in every second one, three of eight captured compiles had no line.
+LINES_FROM_COMPILING = 2
 # What a recording by the clock that the program's end cut short must last to count like a whole one (s): half of what
 # is recorded of a program that does not compile. A whole one of a program that compiles is longer, and shows less.
 ENOUGH_BY_CLOCK_SECONDS = 1.0
@@ -51,13 +55,15 @@ class Recording:
     `dropped` tells that a compile ended it, before which nothing counts, `quiet_seconds` how long none came before one
     ended it: it is kept, and counts where no other is nearly as long.
     `spare` tells that it holds compiles that have ended, so that any other which shows a step counts before it.
-    `prefetched` tells that only batches made before were waited for to be used up.
+    `prefetched` tells that only batches made before were waited for to be used up. `with_lines` are its steps that were
+    traced with source lines since steps before them had compiled.
     """
 
     early: bool
     after: int
     steps: int = 0
     compiling: int = 0
+    with_lines: int = 0
     by_clock: bool = False
     restless: bool = False
     prefetched: bool = False
@@ -72,9 +78,28 @@ class Recording:
     # Programs that compiled meanwhile (count), of a recording that has ended.
     compiles: int = 0
 
+    def step_ended(self, *, compiled: bool) -> None:
+        """Count a step that ended in it."""
+        self.with_lines += self.compiling >= LINES_FROM_COMPILING
+        self.steps += 1
+        self.compiling += compiled
+
+    def count_anew(self) -> None:
+        """Count its steps from the next one on."""
+        self.steps = self.compiling = self.with_lines = 0
+
     @property
     def wants_lines(self) -> bool:
         """Whether it holds compiles, as far as is known: their lines explain them, and make tracing slower."""
+        return self._begins_with_lines or self.compiling >= LINES_FROM_COMPILING
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether any of it was traced with source lines for that reason."""
+        return self._begins_with_lines or self.with_lines > 0
+
+    @property
+    def _begins_with_lines(self) -> bool:
         return self.early and not self.prefetched and (self.restless or not self.by_clock)
 
     @property
