@@ -81,7 +81,14 @@ def started(seconds, compilation_cache=None, **counters):
     start = record(captured=False, wall_ms=1000 * seconds, compiles=2, seconds=seconds, **counters)
     records = [start, record()]
     given = {"compilation_cache": compilation_cache or cache("off"), "records": records}
-    return {**given, "steps": steps(), "loops": []}
+    return {**given, "steps": steps(), "loops": [], "compiles_return": ""}
+
+
+def goes_on(seconds, line, returns):
+    """Signals of a start whose compiles a captured step has, too; `line` compiled longest at the start."""
+    row = replace(compiled("shape"), frames=["main (train.py:8)"])
+    facts = {"startup_compile_source": line, "compiles_return": returns}
+    return {**started(seconds), "report": {"compiles": [row]}, **facts}
 
 
 def foreseen(seconds):

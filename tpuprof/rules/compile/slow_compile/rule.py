@@ -60,6 +60,9 @@ belong to a layer, in what the line compiled that compiled longest, at most thos
 not known what folding leaves, and the whole compile is the upper bound. What scan adds to stack parameters and to
 cut gradients apart is not counted: layers of many small parameters save less.
 
+Where the line that compiled longest goes on to compile in captured steps and after them, it does not fail: that is no
+start, and the findings on compiles price it, the first graph included.
+
 Where each of the first steps compiled a graph of its own, the price is at most what all but one of them took, and at
 least what all but two did where a number in the graph changed: as a tensor it is in one graph, or in two, as at any
 start. Where shapes changed, how many are left is unknown, and it begins at nothing.
@@ -74,6 +77,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpuprof.instrument.stack_frames import source_of
+from tpuprof.model.compile.recurrence import Returns
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, slow_start
@@ -83,6 +88,8 @@ from tpuprof.units import counted
 if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
 
+# What is said where the compiles of the start go on while training: their own findings price them.
+COME_AGAIN = "Compiles before the captured steps are of a line that compiles again and again"
 _CHANGED = {
     "constant": "a number in the graph changed",
     "shape": "shapes changed",
@@ -105,6 +112,8 @@ _CHANGED = {
         "startup_compiles",
         "startup_longest_line_share",
         "start_graphs",
+        "compiles_return",
+        "step_compiles",
         "predicted",
         "unrolled",
         "preflight",
@@ -123,6 +132,8 @@ def check(signals: Signals) -> Outcome:
             title=f"The TPU compiler took {seconds:.0f} s for the step",
             reason="it cannot be priced: that was on the machine that predicted this run, not on the TPU's host",
         )
+    if _come_again(signals):
+        return passed(evidence, title=COME_AGAIN)
     many = signals.start_graphs
     if many is not None:
         return _one_by_one(signals, many, evidence)
@@ -134,6 +145,12 @@ def check(signals: Signals) -> Outcome:
         price=saved_at_start(signals, least, most),
         cases=frozenset({"large"}),
     )
+
+
+def _come_again(signals: Signals) -> bool:
+    """Whether the line that compiled longest at the start compiles in captured steps, too, and will again."""
+    lines = {source_of(row.line) for row in signals.step_compiles}
+    return signals.compiles_return == Returns.YES.value and signals.startup_compile_source in lines - {""}
 
 
 def _one_by_one(signals: Signals, many: StartGraphs, evidence: list[Evidence]) -> Outcome:
