@@ -1,5 +1,7 @@
 """The simulator: replays what was measured, and what a step takes without a cause."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -151,6 +153,25 @@ def test_a_program_that_the_thread_runs_ends_with_it_though_an_op_seems_to_last(
     assert simulator.step_ms(Change(device={"compute": 0.0})) == pytest.approx(0.4, abs=0.1)
 
 
+def test_one_program_has_no_time_from_a_launch_to_a_start(tmp_path):
+    """Four programs that each begin 500 us after their call: as parts of one, three of them begin as the last ends."""
+    trace = TraceBuilder()
+    python, modules = trace.host().line("python"), trace.tpu(0).line("XLA Modules")
+    ops = trace.tpu(0).line("XLA Ops")
+    for number in range(STEPS):
+        python.event("train", number * 10_000, 10_000, _r=1, step_num=number)
+        for call in range(4):
+            at = number * 10_000 + call * 2_000
+            python.event("PjitFunction(f)", at, 400)
+            modules.event(f"jit_f({number})", at + 500, 1_000)
+            ops.event(start=at + 500, duration=1_000, **op("fusion.1"))
+            python.event("tpuprof.host_read", at + 400, 1_200, call="item")
+    simulator = simulated(trace, tmp_path)
+    called = Change(host={"dispatch": 0.0})
+    apart, as_one = simulator.step_ms(called), simulator.step_ms(replace(called, as_one=True))
+    assert as_one == pytest.approx(apart - 4 * 0.5, abs=0.5)
+
+
 def test_less_tracing_helps_until_the_device_is_what_takes_longest(tmp_path):
     simulator = simulated(pipelined(4000, 1000), tmp_path)
     assert simulator.step_ms(Change(host={"tracing": 0.5})) == pytest.approx(2.0, rel=0.02)
@@ -192,6 +213,7 @@ def test_a_change_never_makes_a_replay_slower(tmp_path):
 def test_both_changes_leave_the_less_of_each():
     both = Change(host={"tracing": 0.5}, join_cuts=0.5).and_also(Change(host={"tracing": 0.2}, unblock=True))
     assert both == Change(host={"tracing": 0.2}, unblock=True, join_cuts=0.5)
+    assert Change(let_go=True).and_also(Change(as_one=True)) == Change(let_go=True, as_one=True)
 
 
 @pytest.mark.skipif(clock._replay is None, reason="the native modules are not built")

@@ -320,7 +320,7 @@ class Pricing:
         tells.
         """
         if not self.sees_device or change != Change(
-            host=change.host, device=change.device, let_go=change.let_go
+            host=change.host, device=change.device, let_go=change.let_go, as_one=change.as_one
         ):
             return None
         try:

@@ -15,7 +15,8 @@ class Change:
     `host` is by kind of host time (a part of the breakdown, or `device_wait`), `named_events` by those of the
     vocabulary, `device` by part of the breakdown that the device itself makes up. `unblock` lets the host run
     past reads and the waits they bring, but not past the waits of graph cuts. `let_go` lets the device run what the
-    training thread runs itself: a read of it waits, and nothing else does. `join_cuts` keeps that share of
+    training thread runs itself: a read of it waits, and nothing else does. `as_one` has the pieces of device work begin
+    without the time from each one's launch to its start, as parts of one program do. `join_cuts` keeps that share of
     each graph cut of a step but the longest, and lets the host run past all waits; not with `waits_stay`, where the
     runtime itself may wait in the one cut that is left. `steps` limits the replay to those rows of the steps.
     """
@@ -25,6 +26,7 @@ class Change:
     device: Mapping[str, float] = field(default_factory=dict)
     unblock: bool = False
     let_go: bool = False
+    as_one: bool = False
     join_cuts: float | None = None
     waits_stay: bool = False
     steps: frozenset[int] | None = None
@@ -37,6 +39,7 @@ class Change:
             device=_least(self.device, other.device),
             unblock=self.unblock or other.unblock,
             let_go=self.let_go or other.let_go,
+            as_one=self.as_one or other.as_one,
             join_cuts=_less(self.join_cuts, other.join_cuts),
             waits_stay=_stay([each.waits_stay for each in (self, other) if each.join_cuts is not None]),
             steps=_both(self.steps, other.steps),

@@ -109,8 +109,9 @@ def _step_ms(timeline: Timeline, change: Change, in_flight: int, *, keeps_gaps: 
     if not timeline.host_paced:
         return _in_a_row_ms(timeline, change)
     work = timeline.work
-    takes = _lengths(work, change) + (_gaps(work) if keeps_gaps else 0)
-    queue = Queue(work.launch, work.start - work.launch, takes, in_flight)
+    takes = _lengths(work, change) + (_gaps(work) if keeps_gaps and not change.as_one else 0)
+    latency = np.zeros_like(work.start) if change.as_one else work.start - work.launch
+    queue = Queue(work.launch, latency, takes, in_flight)
     locking = _locking_cuts(timeline.stretches) if timeline.locks else np.empty(0, np.int64)
     pieces = _pieces(timeline, change, locking)
     times = play(pieces, queue, change.steps is not None, ROUNDS)

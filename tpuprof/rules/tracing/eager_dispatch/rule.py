@@ -61,8 +61,9 @@ run between two calls, as an environment in NumPy does, give each call more case
 
 Where the trace has no device plane, the host may run ahead of a busy device, and its dispatch then costs nothing. The
 price in JAX is of all calls: the one call that is left takes next to nothing beside them. It begins with the device's
-work as it is, and ends without the work of programs of one or two ops, which one program fuses. A device that is this
-machine's CPU shares its CPUs with the calls and with their programs, so that the price ends at what is saved where all
+work as it is, and ends without the work of programs of one or two ops, which one program fuses, and without the time
+from each call to the start of its program: 2,527 programs of gradients per sample were priced at 111 of 171 ms at most,
+and one program saved 93 % of a step. A device that is this machine's CPU shares its CPUs with the calls and with their programs, so that the price ends at what is saved where all
 runs of an op take as long as the short ones: 7.0 to 7.3 ms was said of batches of slices, where one program saved 10 of
 25 ms. Where most calls are of one function, it is not known how many of them can go: the price begins at nothing. In
 TorchTPU there is no price: what a compiled step takes to call is not known.
@@ -101,7 +102,7 @@ CALLED_ONCE = Change(host={part.DISPATCH: 0.0})
 # Share of the calls from which they are of one function (share): ops that run one by one are of several kinds.
 ONE_FUNCTION_FROM_SHARE = 0.8
 # The same where Python may need each result before the next call: how many calls can go is not known.
-CALLED_LESS = counterfactual(Change(host={part.DISPATCH: 0.0}), Change())
+CALLED_LESS = counterfactual(Change(host={part.DISPATCH: 0.0}, as_one=True), Change())
 
 # What JAX calls the programs of slices (`data[at : at + length]`), and those that make shapes fit for these and for
 # joins, which other code has as well.
@@ -296,8 +297,8 @@ def _given_up(limits: list[CompileLimit]) -> list[Evidence]:
 
 
 def _fused(share: float) -> Change:
-    """One call, and nothing left of that share of the computing."""
-    return Change(host={part.DISPATCH: 0.0}, device={part.COMPUTE: 1 - share} if share else {})
+    """One call of one program, and nothing left of that share of the computing."""
+    return Change(host={part.DISPATCH: 0.0}, device={part.COMPUTE: 1 - share} if share else {}, as_one=True)
 
 
 def _lines(signals: Signals, what: str) -> list[Evidence]:
