@@ -95,7 +95,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     share = compiling * most
     part_of_all = _part_of_all(compiles, chosen)
     seen, alone = compiling * part_of_all, signals.compile_share * part_of_all
-    evidence = [compile_evidence(row) for row in chosen[:SHOWN]]
+    evidence = [compile_evidence(row) for row in sorted(chosen, key=_has_cut_alone)[:SHOWN]]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
     # A jitted function is given its arguments where it is called: its own first line that uses one can change nothing.
@@ -217,6 +217,11 @@ def _may_have_others(chosen: list[CompileRow]) -> bool:
     """Whether further lines may compile that no compile tells."""
     told = [row.cause.others for row in chosen if row.cause.kind == "constant" and row.cause.places]
     return bool(told) and all(told)
+
+
+def _has_cut_alone(row: CompileRow) -> bool:
+    """Whether a compile has no line of what changed, and so that of the graph cut: others say more."""
+    return set(row.cause.places) <= set(map(source_of, row.frames[:1]))
 
 
 def _lines_text(chosen: list[CompileRow], *, others: bool) -> str:

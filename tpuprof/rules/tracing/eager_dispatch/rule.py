@@ -63,10 +63,11 @@ Where the trace has no device plane, the host may run ahead of a busy device, an
 price in JAX is of all calls: the one call that is left takes next to nothing beside them. It begins with the device's
 work as it is, and ends without the work of programs of one or two ops, which one program fuses, and without the time
 from each call to the start of its program: 2,527 programs of gradients per sample were priced at 111 of 171 ms at most,
-and one program saved 93 % of a step. A device that is this machine's CPU shares its CPUs with the calls and with their programs, so that the price ends at what is saved where all
-runs of an op take as long as the short ones: 7.0 to 7.3 ms was said of batches of slices, where one program saved 10 of
-25 ms. Where most calls are of one function, it is not known how many of them can go: the price begins at nothing. In
-TorchTPU there is no price: what a compiled step takes to call is not known.
+and one program saved 93 % of a step. A device that is this machine's CPU shares its CPUs with the calls and with their
+programs, so that the price ends at what is saved where all runs of an op take as long as the short ones: 7.0 to 7.3 ms
+was said of batches of slices, where one program saved 10 of 25 ms. Where most calls are of one function, it is not
+known how many of them can go: the price begins at nothing. In TorchTPU there is no price: what a compiled step takes to
+call is not known.
 
 ## References
 
