@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.rules.given import given, loop, record
+from tests.rules.given import compiled, given, loop, record, steps
 from tests.rules.situations import started
 from tpuprof.model.compile.cause import CompileCause
 from tpuprof.model.compile.start_graphs import StartGraphs
@@ -155,3 +155,14 @@ def test_many_graphs_at_the_start_need_be_one_or_two(kind, least):
     assert found.evidence[0].source == "moco.py:45"
     assert found.cases == {"many"}
     assert outcome_of(find_rule("slow-compile"), given(**started(40.0))).cases == {"large"}
+
+
+def test_a_line_of_what_changed_stands_before_that_of_the_graph_cut():
+    """Graphs compiled in captured steps mostly have no lines: "at timm_mix.py:28" was the line of `sync()`."""
+    cut = replace(compiled("constant", file="train.py"), frames=["main (train.py:7)"])
+    told = replace(cut, cause=replace(cut.cause, source_line=3), step=2)
+    found = outcome_of(
+        find_rule("recompiles-constant"),
+        given(report={"compiles": [cut, told]}, steps=steps(), compile_share=0.9),
+    )
+    assert [each.source for each in found.evidence[:2]] == ["train.py:3", "train.py:7"]

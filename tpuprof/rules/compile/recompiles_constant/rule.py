@@ -33,8 +33,10 @@ nothing.
 
 ## How to fix in JAX
 
-Pass the number as an array (`jnp.asarray(step)`), not as a static argument and not captured by a closure: what
-`jax.jit` lists in static_argnums compiles for each value.
+Pass the number as an array (`jnp.asarray(number)`), not as a static argument and not captured by a closure: what
+`jax.jit` lists in `static_argnums` or `static_argnames` compiles for each value. Where Python itself looks at it (a
+shape, the rate of `nn.Dropout`), let it have few values, or compute with the array: `jax.random.bernoulli(key, 1 -
+rate, x.shape)`.
 
 ## Limits and false positives
 
