@@ -446,6 +446,7 @@ CASES = {
         ("slow, and it goes on", "passed", goes_on(SLOW, "train.py:8", "yes")),
         ("slow at another line than what goes on", "failed", goes_on(SLOW, "train.py:9", "yes")),
         ("slow at no known line", "failed", goes_on(SLOW, "", "yes")),
+        ("slow, and it goes on more seldom", "failed", goes_on(SLOW, "train.py:8", "yes", 4)),
         ("slow, and it may go on", "failed", goes_on(SLOW, "train.py:8", "unknown")),
         ("slow for a TPU", "failed", foreseen(SLOW)),
         ("quick for a TPU", "passed", foreseen(SLOW - 0.1)),

@@ -60,8 +60,8 @@ belong to a layer, in what the line compiled that compiled longest, at most thos
 not known what folding leaves, and the whole compile is the upper bound. What scan adds to stack parameters and to
 cut gradients apart is not counted: layers of many small parameters save less.
 
-Where the line that compiled longest goes on to compile in captured steps and after them, it does not fail: that is no
-start, and the findings on compiles price it, the first graph included.
+Where the line that compiled longest goes on to compile in captured steps at least half as often, and after them, it
+does not fail: that is no start, and the findings on compiles price it.
 
 Where each of the first steps compiled a graph of its own, the price is at most what all but one of them took, and at
 least what all but two did where a number in the graph changed: as a tensor it is in one graph, or in two, as at any
@@ -88,6 +88,9 @@ from tpuprof.units import counted
 if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
 
+# Share of the rate at which steps compiled before the capture that captured ones must have for the start to be no other
+# thing (share): a program that compiles now and then, and did so for its start, has one. A judgement.
+ALIKE_FROM = 0.5
 # What is said where the compiles of the start go on while training: their own findings price them.
 COME_AGAIN = "Compiles before the captured steps are of a line that compiles again and again"
 _CHANGED = {
@@ -114,6 +117,8 @@ _CHANGED = {
         "start_graphs",
         "compiles_return",
         "step_compiles",
+        "records",
+        "steps",
         "predicted",
         "unrolled",
         "preflight",
@@ -148,9 +153,14 @@ def check(signals: Signals) -> Outcome:
 
 
 def _come_again(signals: Signals) -> bool:
-    """Whether the line that compiled longest at the start compiles in captured steps, too, and will again."""
-    lines = {source_of(row.line) for row in signals.step_compiles}
-    return signals.compiles_return == Returns.YES.value and signals.startup_compile_source in lines - {""}
+    """Whether the line that compiled longest at the start compiles in captured steps about as often, and will again."""
+    if signals.compiles_return != Returns.YES.value:
+        return False
+    rows = [row for row in signals.step_compiles if source_of(row.line) == signals.startup_compile_source]
+    before = [bool(each.compiles) for each in signals.records if each.before and each.is_step]
+    rate = sum(before) / len(before) if before else 0.0
+    again = len({(row.host, row.step) for row in rows}) / len(signals.steps)
+    return bool(signals.startup_compile_source) and again > 0 and again >= ALIKE_FROM * rate
 
 
 def _one_by_one(signals: Signals, many: StartGraphs, evidence: list[Evidence]) -> Outcome:
