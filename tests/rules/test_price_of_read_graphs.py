@@ -119,3 +119,23 @@ def test_graphs_of_reads_without_lines_widen_the_price():
     assert untold.price.savings.low == told.low
     assert (told.high, untold.price.savings.high) == (pytest.approx(20.0), pytest.approx(25.0))
     assert UNTOLD in [each.text for each in untold.evidence]
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ([], "train.py:5 runs graphs of its own"),
+        (["train.py:5"], "train.py:5 and 1 other read there run graphs of their own"),
+        (
+            ["train.py:6", "train.py:6", "train.py:7"],
+            "train.py:5 and reads at 2 other lines run graphs of their own",
+        ),
+    ],
+)
+def test_other_lines_are_other_lines(others, said):
+    """`loss.item()` and `float(norm)` in one line were a read "and reads at 1 other line"."""
+    facts = computed_again(20.0)
+    (first,) = facts["read_graphs"]
+    rows = [first, *(replace(first, call="__float__", source=each, again_ps=5) for each in others)]
+    found = outcome_of(find_rule("device-to-host-sync"), given(**{**facts, "read_graphs": rows}))
+    assert said in found.title

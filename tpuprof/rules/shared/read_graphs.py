@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.in_few_steps import said_of_few
-from tpuprof.model.read_graphs import reads_cost_at_most
+from tpuprof.model.read_graphs import ReadGraphs, reads_cost_at_most
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Outcome, Price, failed
@@ -69,10 +69,7 @@ def computed_again(signals: Signals) -> Outcome | None:
     again = [row for row in rows if row.again_ps]
     first = max(again or rows, key=lambda row: row.again_ps)
     place = at_place(signals, first.source)
-    who = f"{spoken(signals, first.call)}{place} runs graphs of its own"
-    if len(again) > 1:
-        others = counted(len(again) - 1, "other line")
-        who = f"{spoken(signals, first.call)}{place} and reads at {others} run graphs of their own"
+    who = f"{spoken(signals, first.call)}{place}{_and_others(again, first)}"
     holds = "" if alone else f", holds training up for {of_each_step(signals, blocked_by_reads(signals))}"
     return failed(
         most / step_ms,
@@ -83,6 +80,16 @@ def computed_again(signals: Signals) -> Outcome | None:
         # The change says which time it is, for other findings that sell it as well.
         price=Price(savings=Savings(least, most, BOUND), most=GONE),
     )
+
+
+def _and_others(again: list[ReadGraphs], first: ReadGraphs) -> str:
+    """Which other reads run graphs beside the first one, at other lines or at its own, and that they do."""
+    lines = {row.source for row in again} - {first.source}
+    if lines:
+        return f" and reads at {counted(len(lines), 'other line')} run graphs of their own"
+    if len(again) > 1:
+        return f" and {counted(len(again) - 1, 'other read')} there run graphs of their own"
+    return " runs graphs of its own"
 
 
 def _add_up(signals: Signals, twice: float) -> bool:
