@@ -404,10 +404,15 @@ def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:
         return None, f"it could not be priced: the replay met {type(error).__name__}: {error}"
 
 
+def _is_range(savings: Savings) -> bool:
+    """Whether a price is between two ends that are both known: a bound that begins at nothing has one."""
+    return savings.method == COUNTERFACTUAL or (savings.per == "step" and savings.low > 0)
+
+
 def _severity(outcome: Outcome, savings: Savings | None, pricing: Pricing) -> float:
     if outcome.status != FAILED:
         return 0.0
-    if savings is None or savings.method != COUNTERFACTUAL or not pricing.step_ms:
+    if savings is None or not _is_range(savings) or not pricing.step_ms:
         return outcome.share
     # Of the step that the price belongs to.
     of_step = outcome.price.of_step if outcome.price is not None else 1.0
