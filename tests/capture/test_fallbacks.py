@@ -99,8 +99,12 @@ taken = x[rows]
 x[rows] = 0.0
 print("by rows", finder.sources)
 kept = x[x > 0]  # the mask
+more = x[x < 0]  # another mask
+for _ in range(2):
+    more = x[x == 0]  # one more, twice
 finder.stop()
 print("by a mask", finder.sources["aten::nonzero"].rpartition(":")[2])
+print("and", *(line.rpartition(":")[2] for line in finder.also["aten::nonzero"]))
 other = FallbackFinder()
 other.step_ended({"aten::nonzero": 1})
 x[x[:, 0] > 0] = 1.0  # the mask that is written
@@ -114,13 +118,14 @@ def test_a_mask_as_index_is_where_nonzero_falls_back(tmp_path):
     """torch_xla calls `nonzero` itself, below what a mode sees. A list of rows as index calls none."""
     script = scripts.write(tmp_path / "train.py", MASKS, prelude=False)
     lines = script.read_text().splitlines()
-    mask, written = (
+    mask, another, twice, written = (
         next(number for number, line in enumerate(lines, 1) if line.endswith(words))
-        for words in ("# the mask", "# the mask that is written")
+        for words in ("# the mask", "# another mask", "# one more, twice", "# the mask that is written")
     )
     assert scripts.run(script).stdout.splitlines() == [
         "by rows {}",
         f"by a mask {mask}",
+        f"and {another} {twice}",
         f"written {written}",
     ]
 

@@ -88,6 +88,17 @@ def test_work_that_the_device_does_again_is_saved_as_well(again, named):
         assert "and the step computes again what they take in: 10.0 ms per step" in found.title
 
 
+@pytest.mark.parametrize("rule", ["aten-fallback", "boolean-mask"])
+def test_all_lines_that_call_the_op_are_named(rule):
+    """Masks at three lines: "at mining.py:59 reads its count back 7 times", and a cure of that line leaves compiles."""
+    facts = fallen(7.0, op="aten::nonzero")
+    rows = [replace(each, also=["train.py:62", "train.py:63"]) for each in facts["report"]["fallbacks"]]
+    facts["report"]["fallbacks"] = rows
+    found = outcome_of(find_rule(rule), given(**facts, steps=steps(count=10)))
+    assert f"{rows[0].source}, train.py:62 and train.py:63" in found.title
+    assert found.evidence[0].also == ["train.py:62", "train.py:63"]
+
+
 @pytest.mark.parametrize(
     ("op", "again", "cut", "mask"),
     [

@@ -26,16 +26,19 @@ _VALUE_READ = "aten::_local_scalar_dense"
 _DEVICE_MODE = "DeviceContext"
 # Steps watched at most: an op that is not met by then is called in few steps only.
 MAX_WATCHED = 3
+# Further lines kept of an op (lines): a report names a few of them.
+MAX_FURTHER = 8
 
 
 class FallbackFinder:
-    """Watches single steps; `sources` has `file:line` by op (`aten::bincount`).
+    """Watches single steps; `sources` has `file:line` by op (`aten::bincount`), `also` further lines that call it.
 
     `gradients` are the ops among them that compute the gradient of that line.
     """
 
     def __init__(self) -> None:
         self.sources: dict[str, str] = {}
+        self.also: dict[str, list[str]] = {}
         self.gradients: set[str] = set()
         self._mode: Any = None
         self._thread = 0
@@ -59,7 +62,7 @@ class FallbackFinder:
             return
         self._watched += 1
         try:
-            self._mode = _watch(_Look(wanted, self.sources, self.gradients))
+            self._mode = _watch(_Look(wanted, self.sources, self.also, self.gradients))
             self._thread = threading.get_ident()
             self._mode.__enter__()
         except Exception as error:
@@ -98,11 +101,13 @@ def _dynamo_compiled() -> bool:
 
 
 class _Look:
-    """Looks at each call of a step for the line of ops that are wanted. It never ends the program."""
+    """Looks at each call of a step for the lines of ops that are wanted. It never ends the program."""
 
-    def __init__(self, wanted: set[str], sources: dict[str, str], gradients: set[str]) -> None:
+    def __init__(
+        self, wanted: set[str], sources: dict[str, str], also: dict[str, list[str]], gradients: set[str]
+    ) -> None:
         self.wanted = set(wanted)
-        self._sources, self._gradients = sources, gradients
+        self._sources, self._also, self._gradients = sources, also, gradients
         self._extension = xlac()
 
     def before(self) -> tuple[dict[str, int], int]:
@@ -145,10 +150,19 @@ class _Look:
     def _rose(self, counts: dict[str, int], line: Callable[[], str], *, gradient: bool = False) -> None:
         for name, now in self._counts().items() if counts else ():
             if now > counts.get(name, now):
-                self.wanted.discard(name)
-                self._sources[name] = line()
-                if gradient:
-                    self._gradients.add(name)
+                self._note(name, line(), gradient=gradient)
+
+    def _note(self, name: str, line: str, *, gradient: bool) -> None:
+        if name not in self._sources:
+            self._sources[name] = line
+            if gradient:
+                self._gradients.add(name)
+            return
+        more = self._also.setdefault(name, [])
+        # The gradient of a call is no call of the op, and the other way round.
+        same = gradient == (name in self._gradients)
+        if line and same and line not in (self._sources[name], *more) and len(more) < MAX_FURTHER:
+            more.append(line)
 
     def _counts(self) -> dict[str, int]:
         if self._extension is None:

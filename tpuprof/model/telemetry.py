@@ -42,8 +42,9 @@ class StepRecord:
     `lines` counts its compiles by the innermost frame, `line_seconds` adds up what they took, `short_seconds` what
     those took that JAX's cache would not keep. `metrics` are the samples that torch_xla's metrics gained, of captured
     steps only.
-    `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them, and
-    `gradients` those of these ops that compute the gradient of their line.
+    `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them,
+    `fallbacks_also` further lines that called them, and `gradients` those of these ops that compute the gradient of
+    their line.
     `samples` is how many samples the process trained on, None where the program did not state it. `start_ns` is since
     the epoch, 0 where it was not noted.
     """
@@ -63,6 +64,7 @@ class StepRecord:
     short_seconds: float = 0.0
     start_ns: int = 0
     gradients: list[str] = field(default_factory=list)
+    fallbacks_also: dict[str, list[str]] = field(default_factory=dict)
     # Whether its process noted it after the captured steps: training was not steady, and might be captured again.
     after: bool = False
 
@@ -162,8 +164,8 @@ class Counted:
 
     `fallbacks` and `samples` are of captured steps: how often each op ran on the CPU, and how many samples the
     `stated` ones that state them trained on. Captured steps took `wall_ns`; `processes` noted each of them. `lines` has
-    the line that calls each op which fell back, `gradients` the ops that compute the gradient of their line, `cache`
-    the counts of the persistent compilation cache.
+    the line that calls each op which fell back, `lines_also` further ones, `gradients` the ops that compute the
+    gradient of their line, `cache` the counts of the persistent compilation cache.
     """
 
     records: int = 0
@@ -176,14 +178,17 @@ class Counted:
     wall_ns: int = 0
     processes: int = 0
     gradients: list[str] = field(default_factory=list)
+    lines_also: dict[str, list[str]] = field(default_factory=dict)
 
 
 def counted(records: list[StepRecord]) -> Counted:
     """The sums of one host's telemetry."""
     captured = [each for each in records if each.captured]
     lines: dict[str, str] = {}
+    also: dict[str, list[str]] = {}
     for each in records:
         lines.update(each.fallbacks)
+        also.update(each.fallbacks_also)
     return Counted(
         records=len(records),
         captured=len(captured),
@@ -196,6 +201,7 @@ def counted(records: list[StepRecord]) -> Counted:
         # Each process notes a step once.
         processes=max(Counter(each.step for each in captured).values(), default=0),
         gradients=sorted({op for each in records for op in each.gradients}),
+        lines_also=also,
     )
 
 
@@ -224,6 +230,9 @@ def _record_of(line: str) -> StepRecord | None:
             short_seconds=sum(took for took in map(_seconds, compiles) if took < KEPT_FROM_SECONDS),
             start_ns=int(row.get("start_ns", 0)),
             gradients=[str(op) for op in row.get("gradients", [])],
+            fallbacks_also={
+                str(op): [*map(str, lines)] for op, lines in row.get("fallbacks_also", {}).items()
+            },
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None

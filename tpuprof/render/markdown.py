@@ -284,7 +284,7 @@ def _fallbacks(report: Report, rows: int, limit: int) -> list[str]:
         (
             code(row.op, limit),
             "unknown" if row.per_step is None else f"{row.per_step:.3g}",
-            code(row.source or "unknown", limit),
+            ", ".join(code(each or "unknown", limit) for each in (row.source, *row.also)),
         )
         for row in report.fallbacks[:rows]
     ]

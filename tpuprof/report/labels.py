@@ -224,10 +224,11 @@ def host_count(report: Report) -> str:
 
 
 def fallback_text(row: FallbackRow) -> str:
-    """An op that falls back to the host, with its line, inside a sentence."""
+    """An op that falls back to the host, with its lines, inside a sentence."""
     if not row.source:
         return row.op
-    return f"{row.op} (the gradient of {row.source})" if row.gradient else f"{row.op} at {row.source}"
+    places = places_text([row.source, *row.also])
+    return f"{row.op} (the gradient of {places})" if row.gradient else f"{row.op} at {places}"
 
 
 def places_text(places: Sequence[str]) -> str:

@@ -260,7 +260,7 @@ class Steadiness:
 
 @record(frozen=True)
 class FallbackRow:
-    """An op that torch_xla runs on the CPU, and the line that calls it (empty: unknown).
+    """An op that torch_xla runs on the CPU, and the line that calls it (empty: unknown), with further ones in `also`.
 
     `per_step` is how often a step runs it, None where only text of the whole run tells of it. `ms_per_step` is
     what fetching its inputs cost the training thread; with several such ops it cannot be divided among them, and
@@ -272,6 +272,7 @@ class FallbackRow:
     source: str
     ms_per_step: float | None = None
     gradient: bool = False
+    also: list[str] = field(default_factory=list)
 
 
 @record(frozen=True)

@@ -24,15 +24,17 @@ def fallback_rows(hosts: list[Counted], notes: Notes, fetching_ms: float | None)
     """Ops that ran on the CPU in captured steps, most often first; `fetching_ms` of a step fetched their inputs."""
     captured = sum(each.captured for each in hosts)
     lines: dict[str, str] = {}
+    also: dict[str, list[str]] = {}
     counts: dict[str, int] = {}
     gradients = {op for each in hosts for op in each.gradients}
     for each in hosts:
         lines.update(each.lines)
+        also.update(each.lines_also)
         for op, count in each.fallbacks.items():
             counts[op] = counts.get(op, 0) + count
     cost = fetching_ms if len(counts) == 1 else None
     rows = [
-        FallbackRow(op, count / captured, lines.get(op, ""), cost, op in gradients)
+        FallbackRow(op, count / captured, lines.get(op, ""), cost, op in gradients, also.get(op, []))
         for op, count in counts.items()
     ]
     # What torch_xla's own text says covers the whole run, so it gives no number per step.

@@ -78,7 +78,9 @@ LINES_TOLD = 2
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""
     found = usual_fallbacks(signals)
-    evidence = [Evidence(row.op, row.per_step, "calls per step", source=row.source) for row in found]
+    evidence = [
+        Evidence(row.op, row.per_step, "calls per step", source=row.source, also=row.also) for row in found
+    ]
     if not found:
         return passed()
     selecting = {"selecting"} if any(row.op in SELECTING for row in found) else set()
