@@ -39,7 +39,7 @@ MODES = """
 import threading
 import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
-from tpuprof.capture.fallbacks import FallbackFinder
+from tpuprof.capture.fallbacks import MAX_WATCHED, FallbackFinder
 
 class Theirs(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -65,6 +65,10 @@ clock = threading.Thread(target=finder.stop)
 clock.start()
 clock.join()
 print("stopped by another thread", len(_get_current_function_mode_stack()), finder.watches)
+for _ in range(MAX_WATCHED):
+    finder.stop()
+    finder.step_ended(counters)
+print("stopped before the steps ended", finder.watches)
 torch.bincount(torch.ones(3, dtype=torch.int64))
 finder.stop()
 print("stopped by its own", len(_get_current_function_mode_stack()), finder.watches, finder.sources)
@@ -82,6 +86,8 @@ def test_modes_of_the_program_end_where_it_ends_them(tmp_path):
         "at the end 0",
         # A recording by the clock begins on a thread of its own: the mode of the training thread stayed to the end.
         "stopped by another thread 1 True",
+        # Such a step was not watched to its end: others are.
+        "stopped before the steps ended True",
         "stopped by its own 0 False {}",
     ]
 
@@ -100,8 +106,9 @@ x[rows] = 0.0
 print("by rows", finder.sources)
 kept = x[x > 0]  # the mask
 more = x[x < 0]  # another mask
+y = x.clone().requires_grad_()
 for _ in range(2):
-    more = x[x == 0]  # one more, twice
+    y[x == 0].sum().backward()  # one more, twice
 finder.stop()
 print("by a mask", finder.sources["aten::nonzero"].rpartition(":")[2])
 print("and", *(line.rpartition(":")[2] for line in finder.also["aten::nonzero"]))

@@ -51,7 +51,7 @@ class FallbackFinder:
 
     def step_ended(self, counters: dict[str, int]) -> None:
         """A step outside the capture ended: stop watching, and watch the next one if ops are still to be found."""
-        self.stop()
+        self._end()
         wanted = {
             name for name in counters if name.startswith(FALLBACK_PREFIX) and name != _VALUE_READ
         } - self.sources.keys()
@@ -70,7 +70,16 @@ class FallbackFinder:
             note_failure("looking for the lines of fallbacks", error)
 
     def stop(self) -> None:
-        """Watch no longer. Under a mode that the program entered since, ours stays, idle, until a later call.
+        """Watch no longer, in the middle of a step: it does not count as one that was watched.
+
+        A program whose first steps compile for long is recorded by the clock again and again meanwhile.
+        """
+        if self._mode is not None and self._mode.look.wanted:
+            self._watched -= 1
+        self._end()
+
+    def _end(self) -> None:
+        """Under a mode that the program entered since, ours stays, idle, until a later call.
 
         So it does where another thread calls, as recording by the clock does: each thread has a stack of its own.
         """
@@ -114,9 +123,12 @@ class _Look:
         """A call begins: the counters of ops that are wanted, and the number of autograd's next node."""
         return self._safely(lambda: (self._counts(), _nodes_made())) or ({}, 0)
 
-    def after(self, counts: dict[str, int], nodes: int, result: Any) -> None:
-        """A call ended: look which counters rose, and follow the nodes that it made."""
-        self._safely(lambda: self._ended(counts, nodes, result))
+    def after(self, counts: dict[str, int], nodes: int, result: Any, *, backward: bool = False) -> None:
+        """A call ended: look which counters rose, and follow the nodes that it made.
+
+        One of `backward` runs the ops of other calls' gradients: their lines are known where its own is one more.
+        """
+        self._safely(lambda: self._ended(counts, nodes, result, backward=backward))
 
     def _safely(self, look: Callable[[], Any]) -> Any:
         try:
@@ -126,8 +138,8 @@ class _Look:
             note_failure("looking for the line of a fallback", error)
             return None
 
-    def _ended(self, counts: dict[str, int], nodes: int, result: Any) -> None:
-        self._rose(counts, user_line)
+    def _ended(self, counts: dict[str, int], nodes: int, result: Any, *, backward: bool) -> None:
+        self._rose(counts, user_line, further=not backward)
         made = [each.grad_fn for each in _tensors(result) if each.grad_fn is not None]
         made = [each for each in made if each._sequence_nr() >= nodes]
         if made and self.wanted and not _transforms():
@@ -147,12 +159,14 @@ class _Look:
         node.register_prehook(begins)
         node.register_hook(ended)
 
-    def _rose(self, counts: dict[str, int], line: Callable[[], str], *, gradient: bool = False) -> None:
+    def _rose(
+        self, counts: dict[str, int], line: Callable[[], str], *, gradient: bool = False, further: bool = True
+    ) -> None:
         for name, now in self._counts().items() if counts else ():
             if now > counts.get(name, now):
-                self._note(name, line(), gradient=gradient)
+                self._note(name, line(), gradient=gradient, further=further)
 
-    def _note(self, name: str, line: str, *, gradient: bool) -> None:
+    def _note(self, name: str, line: str, *, gradient: bool, further: bool) -> None:
         if name not in self._sources:
             self._sources[name] = line
             if gradient:
@@ -160,7 +174,7 @@ class _Look:
             return
         more = self._also.setdefault(name, [])
         # The gradient of a call is no call of the op, and the other way round.
-        same = gradient == (name in self._gradients)
+        same = further and gradient == (name in self._gradients)
         if line and same and line not in (self._sources[name], *more) and len(more) < MAX_FURTHER:
             more.append(line)
 
@@ -206,7 +220,7 @@ def _watch(look: _Look) -> Any:
                 return func(*args, **(kwargs or {}))
             counts, nodes = look.before()
             result = func(*args, **(kwargs or {}))
-            look.after(counts, nodes, result)
+            look.after(counts, nodes, result, backward=getattr(func, "__name__", "") == "backward")
             return result
 
     return Watch()
