@@ -484,3 +484,13 @@ def test_steps_that_were_parts_of_longer_ones_do_not_count_for_source_lines():
     tape = Tape(warmup=2, steps=5, steady=2).steps(1, 0, 0, 1, 1)
     tape.controller.count_anew()
     assert not tape.steps(1).controller.wants_lines
+
+
+def test_what_is_recorded_by_the_clock_is_known_as_such_while_it_runs():
+    """Lines of ops that fall back are looked for meanwhile: first steps that compile for long left no other step."""
+    tape = Tape(warmup=2, steps=3, steady=2)
+    tape.controller.record_by_clock()
+    assert tape.controller.records_by_clock
+    tape.controller.end_by_clock()
+    assert not tape.controller.records_by_clock
+    assert not tape.steps(1, 0, 0).controller.records_by_clock

@@ -114,6 +114,11 @@ class Controller:
         return recording.steps if recording else 0
 
     @property
+    def records_by_clock(self) -> bool:
+        """Whether the recording that runs was begun by the clock: where steps follow, it does not count."""
+        return self._current is not None and self._current.by_clock
+
+    @property
     def wants_lines(self) -> bool:
         """Whether steps of the recording that runs are to be traced with source lines."""
         return self._current is not None and self._current.wants_lines

@@ -306,7 +306,7 @@ class Recorder:
         settled = self._settled()
         close_span(own)
         self._step.close_event()
-        if not capturing:
+        if not capturing or self.controller.records_by_clock:
             self._fallbacks.step_ended(record.counters)
             record.fallbacks = dict(self._fallbacks.sources)
             record.fallbacks_also = {op: list(lines) for op, lines in self._fallbacks.also.items() if lines}
