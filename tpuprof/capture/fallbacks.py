@@ -1,9 +1,10 @@
 """Finds the line of code that calls an op which torch_xla runs on the CPU.
 
-torch_xla counts such fallbacks by op and tells no more. Where a step before the capture shows some, one further
-step is watched through a function mode, which sees every call of torch's Python API; captured steps never are.
-Counters that rise in a call are of its line. A dispatch mode would see each op, but it changes what they compute:
-torch_xla keeps no writes to views of what an op in C++ makes below such a mode (`affine_grid` had no gradient).
+torch_xla counts such fallbacks by op and tells no more. Where a step before the capture shows some, one further step is
+watched through a function mode, which sees every call of torch's Python API. Captured steps never are, but for those of
+a recording by the clock, which does not count where steps follow. Counters that rise in a call are of its line. A
+dispatch mode would see each op, but it changes what they compute: torch_xla keeps no writes to views of what an op in
+C++ makes below such a mode (`affine_grid` had no gradient).
 
 Ops of the backward pass run on threads of autograd, without the program's frames. Hooks of the nodes that a call made
 look at the counters as well: an op in a node computes the gradient of that call's line.
