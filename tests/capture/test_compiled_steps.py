@@ -25,7 +25,7 @@ def step(x):
 
 for number in range(60):
     loss = step(x)
-    time.sleep(0.01)
+    time.sleep(0.05)
 print("loss", loss.item())
 """
 
@@ -45,6 +45,6 @@ def test_its_steps_are_rounds_of_the_graphs_that_it_runs(tmp_path):
     assert report.steps.method == "inferred from calls of torch.compile"
     assert report.steps.confidence == "medium"
     assert 8 <= report.steps.count <= 48
-    # Each step holds its sleep, and no more than one.
-    assert 10 <= report.steps.median_ms < 20
+    # Each step holds its sleep, and no more than one. The rest of it took 28 ms on a busy machine.
+    assert 50 <= report.steps.median_ms < 100
     assert report.verdict.bound == "host" and "time.sleep" in report.verdict.sentence
