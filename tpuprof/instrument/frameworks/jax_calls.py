@@ -60,8 +60,8 @@ def _indexing(name: str, original: Function) -> Function:
 
     def reads(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Span | None:
         array = args[0] if args else None
-        kind = getattr(getattr(array, "dtype", None), "kind", "i")
-        if not STATE.armed or getattr(array, "ndim", 0) or kind not in "iu":
+        kind, dimensions = getattr(getattr(array, "dtype", None), "kind", "i"), getattr(array, "ndim", 0)
+        if not STATE.armed or dimensions or kind not in "iu":
             return None
         return call_span(HOST_READ, name)
 
