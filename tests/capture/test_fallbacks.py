@@ -108,10 +108,20 @@ kept = x[x > 0]  # the mask
 more = x[x < 0]  # another mask
 y = x.clone().requires_grad_()
 for _ in range(2):
-    y[x == 0].sum().backward()  # one more, twice
+    loss = y[x == 0].sum()  # one more, twice
+    torch.autograd.grad(loss, y, retain_graph=True)
+    loss.backward()
 finder.stop()
 print("by a mask", finder.sources["aten::nonzero"].rpartition(":")[2])
 print("and", *(line.rpartition(":")[2] for line in finder.also["aten::nonzero"]))
+cut = FallbackFinder()
+cut.step_ended({"aten::nonzero": 1})
+kept = x[x > 0]
+cut.stop()
+for _ in range(2):
+    cut.step_ended({"aten::nonzero": 1})
+    more = x[x < 0]  # of a step that was watched to its end
+print("after a cut", *(line.rpartition(":")[2] for line in cut.also["aten::nonzero"]), cut.watches)
 other = FallbackFinder()
 other.step_ended({"aten::nonzero": 1})
 x[x[:, 0] > 0] = 1.0  # the mask that is written
@@ -125,14 +135,21 @@ def test_a_mask_as_index_is_where_nonzero_falls_back(tmp_path):
     """torch_xla calls `nonzero` itself, below what a mode sees. A list of rows as index calls none."""
     script = scripts.write(tmp_path / "train.py", MASKS, prelude=False)
     lines = script.read_text().splitlines()
-    mask, another, twice, written = (
+    mask, another, twice, whole, written = (
         next(number for number, line in enumerate(lines, 1) if line.endswith(words))
-        for words in ("# the mask", "# another mask", "# one more, twice", "# the mask that is written")
+        for words in (
+            "# the mask",
+            "# another mask",
+            "# one more, twice",
+            "# of a step that was watched to its end",
+            "# the mask that is written",
+        )
     )
     assert scripts.run(script).stdout.splitlines() == [
         "by rows {}",
         f"by a mask {mask}",
         f"and {another} {twice}",
+        f"after a cut {whole} False",
         f"written {written}",
     ]
 

@@ -12,7 +12,7 @@ from tpuprof.report.host_lines import (
     where_of,
 )
 from tpuprof.report.sections import HostStackRow
-from tpuprof.report.tracing_lines import FORWARD_FROM_SAMPLES, forward_at, library_at, traced_at
+from tpuprof.report.tracing_lines import FORWARD_FROM_SAMPLES, forward_at, library_at, mostly_at
 
 FILE = "/home/u/train.py"
 MAIN = f"<module> ({FILE}:90)"
@@ -147,7 +147,7 @@ def graph(line, ms, function="", at=80, below=(), samples=FORWARD_FROM_SAMPLES):
 
 
 def texts(rows):
-    return [each.text for each in traced_at(rows)]
+    return [each.text for each in mostly_at(rows)]
 
 
 def test_a_line_with_half_of_the_tracing_stands_for_it():
@@ -176,13 +176,13 @@ def test_tracing_of_a_function_over_many_lines_names_the_function(inside, said):
 def test_the_step_that_the_loop_calls_says_nothing(beside, named):
     """A function with nine tenths of all tracing is the training step itself."""
     rows = [graph(30 + row, (10 - beside) / 4, "step") for row in range(4)]
-    found = traced_at([*rows, graph(90, beside)])
+    found = mostly_at([*rows, graph(90, beside)])
     assert found[0].function == named
 
 
 def test_tracing_over_too_many_lines_names_none():
-    assert traced_at([graph(line, 1.0) for line in range(80, 88)]) == []
-    assert traced_at([]) == []
+    assert mostly_at([graph(line, 1.0) for line in range(80, 88)]) == []
+    assert mostly_at([]) == []
 
 
 def test_the_forward_pass_that_the_backward_pass_repeats():

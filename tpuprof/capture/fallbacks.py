@@ -27,6 +27,8 @@ _VALUE_READ = "aten::_local_scalar_dense"
 _DEVICE_MODE = "DeviceContext"
 # Steps watched at most: an op that is not met by then is called in few steps only.
 MAX_WATCHED = 3
+# Functions of torch that run the ops of other calls' gradients.
+_GRADIENTS = frozenset({"backward", "grad"})
 # Further lines kept of an op (lines): a report names a few of them.
 MAX_FURTHER = 8
 
@@ -41,6 +43,8 @@ class FallbackFinder:
         self.sources: dict[str, str] = {}
         self.also: dict[str, list[str]] = {}
         self.gradients: set[str] = set()
+        # Ops that were found in a step that was watched to its end: of others more lines may call them.
+        self._whole: set[str] = set()
         self._mode: Any = None
         self._thread = 0
         self._watched = 0
@@ -50,12 +54,20 @@ class FallbackFinder:
         """Whether a mode of ours lies on a thread's stack, also an idle one."""
         return self._mode is not None
 
+    @property
+    def _looks(self) -> bool:
+        """Whether calls are looked at: an idle mode looks at none."""
+        mode = self._mode
+        return mode is not None and bool(mode.look.wanted)
+
     def step_ended(self, counters: dict[str, int]) -> None:
         """A step outside the capture ended: stop watching, and watch the next one if ops are still to be found."""
+        if self._looks:
+            self._whole |= self.sources.keys()
         self._end()
         wanted = {
             name for name in counters if name.startswith(FALLBACK_PREFIX) and name != _VALUE_READ
-        } - self.sources.keys()
+        } - self._whole
         # A mode takes itself off by taking off the topmost. So ours must not lie on one of the program's.
         if not wanted or self._watched >= MAX_WATCHED or self._mode is not None:
             return
@@ -75,12 +87,11 @@ class FallbackFinder:
 
         A program whose first steps compile for long is recorded by the clock again and again meanwhile.
         """
-        if self._mode is not None and self._mode.look.wanted:
-            self._watched -= 1
+        self._watched -= self._looks
         self._end()
 
     def _end(self) -> None:
-        """Under a mode that the program entered since, ours stays, idle, until a later call.
+        """Watch no longer. Under a mode that the program entered since, ours stays, idle, until a later call.
 
         So it does where another thread calls, as recording by the clock does: each thread has a stack of its own.
         """
@@ -127,7 +138,7 @@ class _Look:
     def after(self, counts: dict[str, int], nodes: int, result: Any, *, backward: bool = False) -> None:
         """A call ended: look which counters rose, and follow the nodes that it made.
 
-        One of `backward` runs the ops of other calls' gradients: their lines are known where its own is one more.
+        One that runs gradients (`backward`) calls none of the ops: theirs are the lines of what they are gradients of.
         """
         self._safely(lambda: self._ended(counts, nodes, result, backward=backward))
 
@@ -221,7 +232,7 @@ def _watch(look: _Look) -> Any:
                 return func(*args, **(kwargs or {}))
             counts, nodes = look.before()
             result = func(*args, **(kwargs or {}))
-            look.after(counts, nodes, result, backward=getattr(func, "__name__", "") == "backward")
+            look.after(counts, nodes, result, backward=getattr(func, "__name__", "") in _GRADIENTS)
             return result
 
     return Watch()

@@ -15,8 +15,8 @@ PATIENCE_STEPS = 100
 # step nothing repeats.
 FEWEST_STEPS = 2
 # Steps of one recording that compiled from which its further ones are traced with source lines (steps): a step that
-# compiles once, for a last batch or a first evaluation, makes no other one slower to trace. Of a program that trained
-# steadily for two steps and compiled in every second one, three of eight captured compiles had no line.
+# compiles once, for a last batch or a first evaluation, makes no other one slower to trace. A program that compiled in
+# every second step was steady for two; of its eight captured steps three compiled, and none of the three had a line.
 LINES_FROM_COMPILING = 2
 # What a recording by the clock that the program's end cut short must last to count like a whole one (s): half of what
 # is recorded of a program that does not compile. A whole one of a program that compiles is longer, and shows less.

@@ -188,7 +188,7 @@ def counted(records: list[StepRecord]) -> Counted:
     also: dict[str, list[str]] = {}
     for each in records:
         lines.update(each.fallbacks)
-        also.update(each.fallbacks_also)
+        also.update({op: each.fallbacks_also.get(op, []) for op in each.fallbacks})
     return Counted(
         records=len(records),
         captured=len(captured),
@@ -201,7 +201,7 @@ def counted(records: list[StepRecord]) -> Counted:
         # Each process notes a step once.
         processes=max(Counter(each.step for each in captured).values(), default=0),
         gradients=sorted({op for each in records for op in each.gradients}),
-        lines_also=also,
+        lines_also={op: lines for op, lines in also.items() if lines},
     )
 
 

@@ -10,14 +10,7 @@ from tpuprof.render.pod_facts import line_facts, pod_lines
 from tpuprof.report.host_lines import LINE_FROM_SAMPLES, PYTHON, Where, at_line, calls_programs, lines_told
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title, places_text
 from tpuprof.report.schema import LoopRow, Report
-from tpuprof.report.sections import (
-    ChipWaitRow,
-    FallbackRow,
-    HostStackRow,
-    InputRow,
-    OutlierRow,
-    SliceMessageRow,
-)
+from tpuprof.report.sections import ChipWaitRow, HostStackRow, InputRow, OutlierRow, SliceMessageRow
 from tpuprof.report.step_times import runs_ahead
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
@@ -299,13 +292,13 @@ def _fallbacks(report: Report) -> list[str]:
         each.op
         + (f", {_times(each.per_step)} per step" if each.per_step is not None else "")
         + (f", {format_ms(each.ms_per_step)} per step fetching its inputs" if each.ms_per_step else "")
-        + (f", {'the gradient of' if each.gradient else 'at'} {_places(each)}" if each.source else "")
+        + (
+            f", {'the gradient of' if each.gradient else 'at'} {places_text(each.places)}"
+            if each.source
+            else ""
+        )
         for each in rows
     ]
-
-
-def _places(row: FallbackRow) -> str:
-    return places_text([row.source, *row.also])
 
 
 def _phases(report: Report) -> list[str]:

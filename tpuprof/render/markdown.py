@@ -284,7 +284,7 @@ def _fallbacks(report: Report, rows: int, limit: int) -> list[str]:
         (
             code(row.op, limit),
             "unknown" if row.per_step is None else f"{row.per_step:.3g}",
-            ", ".join(code(each or "unknown", limit) for each in (row.source, *row.also)),
+            ", ".join(code(each, limit) for each in row.places or ["unknown"]),
         )
         for row in report.fallbacks[:rows]
     ]

@@ -227,7 +227,7 @@ def fallback_text(row: FallbackRow) -> str:
     """An op that falls back to the host, with its lines, inside a sentence."""
     if not row.source:
         return row.op
-    places = places_text([row.source, *row.also])
+    places = places_text(row.places)
     return f"{row.op} (the gradient of {places})" if row.gradient else f"{row.op} at {places}"
 
 

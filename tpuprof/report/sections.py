@@ -274,6 +274,11 @@ class FallbackRow:
     gradient: bool = False
     also: list[str] = field(default_factory=list)
 
+    @property
+    def places(self) -> list[str]:
+        """Every known line that calls it, `file:line`."""
+        return [self.source, *self.also] if self.source else []
+
 
 @record(frozen=True)
 class GraphCutRow:

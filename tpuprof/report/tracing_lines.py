@@ -44,7 +44,7 @@ _BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", *_CUTS}
 _OPTIMIZER = "/torch/optim/optimizer.py:"
 
 
-def traced_at(stacks: list[HostStackRow], part: str = TRACING) -> list[Where]:
+def mostly_at(stacks: list[HostStackRow], part: str = TRACING) -> list[Where]:
     """Where most of the exposed tracing is, or of another part that feeds the device.
 
     That is its line, the function whose lines share it, or the line that calls it. Where only the training loop, or the
@@ -98,7 +98,7 @@ def library_at(stacks: list[HostStackRow]) -> Where | None:
 
     `trainer.train()` says nothing: the model, and the step, are the library's. None where no function holds enough.
     """
-    traced = traced_at(stacks)
+    traced = mostly_at(stacks)
     if len(traced) != 1 or traced[0].source not in places_that_train(
         stacks, places_of_users, TRACING_LOOP_FROM_SHARE
     ):

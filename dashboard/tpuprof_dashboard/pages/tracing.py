@@ -185,7 +185,7 @@ def _fallbacks(view: View) -> Any:
     title = "Ops that run on the CPU instead"
     if not view.report.fallbacks:
         return section(title, empty("None seen", "No op of this run is recorded as falling back to the CPU."))
-    rows = rows_of(view.report.fallbacks, names={"per_step": "times per step"})
+    rows = rows_of(view.report.fallbacks, names={"per_step": "times per step", "also": "further sources"})
     note = (
         "torch_xla has no lowering for these, so the graph is cut and the tensor copied to the host and back."
     )

@@ -37,9 +37,10 @@ from tpuprof.report.host_lines import (
     verb_at,
     where_of,
 )
+from tpuprof.report.labels import places_text
 from tpuprof.report.library_lines import inside
 from tpuprof.report.sections import HostStackRow
-from tpuprof.report.tracing_lines import forward_at, library_at, traced_at
+from tpuprof.report.tracing_lines import forward_at, library_at, mostly_at
 from tpuprof.units import format_ms, format_share
 
 # Words of the verdict that eager mode explains.
@@ -135,9 +136,9 @@ def _handing_over(load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
     found = _most_handing_over(run)
     if found is None:
         return ""
-    at = "" if found.waits else _most_at(load, stacks, DISPATCH)
-    if at:
-        return f" Most of it is at {at}."
+    places = [] if found.waits else _seen_mostly_at(load, stacks, DISPATCH)
+    if places:
+        return _most_is_at(places)
     said = []
     if found.waits:
         share = format_share(found.waiting_ps / found.total_ps)
@@ -230,29 +231,29 @@ def _elsewhere(part: str, first: Where, enough: float, load: StepTimes, stacks: 
 
 def _traced(load: StepTimes, stacks: list[HostStackRow]) -> str:
     """The lines, or the function, that hold most of the tracing that the device waits for; empty where none does."""
-    at = _most_at(load, stacks, TRACING)
-    if not at:
+    places = _seen_mostly_at(load, stacks, TRACING)
+    if not places:
         return ""
-    text = f" Most of it is at {at}."
+    text = _most_is_at(places)
     library = library_at(stacks)
     if library is not None:
         return f"{text} There, most of the forward pass's tracing is at {library.text}."
     forward = forward_at(stacks)
-    if forward is None or forward in traced_at(stacks):
+    if forward is None or forward in places:
         return text
     return f"{text} The backward pass traces what the forward pass built: most of that at {forward.text}."
 
 
-def _most_at(load: StepTimes, stacks: list[HostStackRow], part: str) -> str:
+def _seen_mostly_at(load: StepTimes, stacks: list[HostStackRow], part: str) -> list[Where]:
     """The lines, or the function, that hold most of what the device waits for in a part; empty where none does."""
-    found = traced_at(stacks, part)
     # Where code keeps Python's lock samples come in that code alone, and what was traced has no line.
     seen = sum(row.exposed_ms_per_step for row in stacks if row.part == part)
-    if not found or seen < LINE_FROM_SHARE * load.parts.get(part, 0.0):
-        return ""
-    # Samples are too coarse for a time beside that of the events.
-    *others, last = [each.text for each in found]
-    return f"{', '.join(others)}{' and ' if others else ''}{last}"
+    return mostly_at(stacks, part) if seen >= LINE_FROM_SHARE * load.parts.get(part, 0.0) else []
+
+
+def _most_is_at(places: list[Where]) -> str:
+    """Samples are too coarse for a time beside that of the events."""
+    return f" Most of it is at {places_text([each.text for each in places])}."
 
 
 def _made_anew(stacks: list[HostStackRow]) -> str:

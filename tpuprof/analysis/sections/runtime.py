@@ -29,7 +29,7 @@ def fallback_rows(hosts: list[Counted], notes: Notes, fetching_ms: float | None)
     gradients = {op for each in hosts for op in each.gradients}
     for each in hosts:
         lines.update(each.lines)
-        also.update(each.lines_also)
+        also.update({op: each.lines_also.get(op, []) for op in each.lines})
         for op, count in each.fallbacks.items():
             counts[op] = counts.get(op, 0) + count
     cost = fetching_ms if len(counts) == 1 else None

@@ -18,8 +18,8 @@ from tpuprof.model.telemetry import StepRecord
 from tpuprof.records import record
 
 # Steps that compiled for one line from which they are many (steps): a program compiles in two or three steps as it
-# starts (new state of the optimizer, donated inputs). Of 40 kept captures four compiled in more, each for a case of its
-# own (lengths of batches, dropped layers, positions in a queue).
+# starts (new state of the optimizer, donated inputs). Of 40 kept captures three compiled for long in more, for cases of
+# the same step (lengths of batches, dropped layers, positions in a queue).
 MANY_STEPS = 4
 # Time of these compiles from which they are worth a look at their graphs (s), which takes some tenths of a second.
 LEAST_SECONDS = 10.0

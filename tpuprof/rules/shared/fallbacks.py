@@ -26,6 +26,13 @@ def usual_fallbacks(signals: Signals) -> list[FallbackRow]:
     return [row for row in signals.fallbacks if (row.per_step or 0.0) >= FALLBACKS_FROM]
 
 
+def calls_evidence(rows: list[FallbackRow]) -> list[Evidence]:
+    """How often a step calls each op, with the lines that do."""
+    return [
+        Evidence(row.op, row.per_step, "calls per step", source=row.source, also=row.also) for row in rows
+    ]
+
+
 def reads_that_stay(signals: Signals) -> list[Evidence]:
     """Values that the program itself reads in the usual step: without the op, too, host and device take turns there."""
     rows = signals.python_reads_if_seen

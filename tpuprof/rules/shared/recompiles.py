@@ -95,7 +95,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     share = compiling * most
     part_of_all = _part_of_all(compiles, chosen)
     seen, alone = compiling * part_of_all, signals.compile_share * part_of_all
-    evidence = [compile_evidence(row) for row in sorted(chosen, key=_has_cut_alone)[:SHOWN]]
+    evidence = [compile_evidence(row) for row in sorted(chosen, key=_lacks_a_line)[:SHOWN]]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
     # A jitted function is given its arguments where it is called: its own first line that uses one can change nothing.
@@ -219,22 +219,18 @@ def _may_have_others(chosen: list[CompileRow]) -> bool:
     return bool(told) and all(told)
 
 
-def _has_cut_alone(row: CompileRow) -> bool:
-    """Whether a compile has no line of what changed, and so that of the graph cut: others say more."""
-    return set(row.cause.places) <= set(map(source_of, row.frames[:1]))
+def _changed_at(row: CompileRow) -> list[str]:
+    """The lines of what changed. Without one, a cause has that of the graph cut, which changes nothing."""
+    return [place for place in row.cause.places if place not in map(source_of, row.frames[:1])]
+
+
+def _lacks_a_line(row: CompileRow) -> bool:
+    return not _changed_at(row)
 
 
 def _lines_text(chosen: list[CompileRow], *, others: bool) -> str:
-    """All lines that make these compiles, where there are several: the price is of all of them together.
-
-    Without the line of a change, a cause has that of the graph cut, which makes none.
-    """
-    places = {
-        place
-        for row in chosen
-        for place in row.cause.places
-        if row.cause.kind == "constant" and place not in map(source_of, row.frames[:1])
-    }
+    """All lines that make these compiles, where there are several: the price is of all of them together."""
+    places = {place for row in chosen if row.cause.kind == "constant" for place in _changed_at(row)}
     if len(places) < 2:
         return "; other lines may compile beside the one that is named" if others else ""
     return f"; a cure needs changes at {places_text(sorted(places, key=line_order))}"

@@ -53,6 +53,7 @@ from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.rules.pricing import REPLACEMENT_COSTS
 from tpuprof.rules.shared.fallbacks import (
     SELECTING,
+    calls_evidence,
     price_with_again,
     price_without,
     reads_that_stay,
@@ -78,9 +79,7 @@ LINES_TOLD = 2
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""
     found = usual_fallbacks(signals)
-    evidence = [
-        Evidence(row.op, row.per_step, "calls per step", source=row.source, also=row.also) for row in found
-    ]
+    evidence = calls_evidence(found)
     if not found:
         return passed()
     selecting = {"selecting"} if any(row.op in SELECTING for row in found) else set()

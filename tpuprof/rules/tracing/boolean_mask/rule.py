@@ -40,11 +40,12 @@ import re
 
 from tpuprof import parts as part
 from tpuprof.report.labels import places_text
-from tpuprof.report.schema import CompileRow, Evidence
+from tpuprof.report.schema import CompileRow
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.fallbacks import (
     SELECTING,
+    calls_evidence,
     price_without,
     reads_that_stay,
     usual_fallbacks,
@@ -84,9 +85,7 @@ def check(signals: Signals) -> Outcome:
     if not found:
         return not_applicable("no step selects elements by a mask")
     compiles = _compiles_for_counts(signals)
-    evidence = [
-        Evidence(row.op, row.per_step, "calls per step", source=row.source, also=row.also) for row in found
-    ]
+    evidence = calls_evidence(found)
     evidence += [compile_evidence(row) for row in compiles[:SHOWN]]
     share = 1 - signals.busy_share
     if share < FAILS_FROM_SHARE:
@@ -104,7 +103,7 @@ def check(signals: Signals) -> Outcome:
 
 
 def _title(found: list[FallbackRow], compiles: list[CompileRow]) -> str:
-    source = next((places_text([row.source, *row.also]) for row in found if row.source), "")
+    source = next((places_text(row.places) for row in found if row.source), "")
     if not source:
         lines = [
             f"{row.cause.source_file}:{row.cause.source_line}" for row in compiles if row.cause.source_file
