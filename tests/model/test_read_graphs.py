@@ -12,10 +12,11 @@ STEPS = 8
 LINE = "train.py:5"
 
 
-def program(dots, size=8, line=7, plain=0):
+def program(dots, size=8, line=7, plain=0, watched=False):
     """A program of so many multiplications of matrices of that size, and a sum, traced from a line of the loop.
 
-    `plain` of them have no stack, as ops of a backward pass. Without a line none has.
+    `plain` of them have no stack, as ops of a backward pass. Without a line none has. `watched`: while it was traced,
+    calls of torch went through tpuprof.
     """
     proto = hlo_pb2.HloProto()
     made = proto.hlo_module.computations.add(id=1, name=b"main")
@@ -25,6 +26,9 @@ def program(dots, size=8, line=7, plain=0):
     frames.file_locations.add(file_name_id=1, line=30)
     frames.stack_frames.add(file_location_id=1)
     frames.stack_frames.add(file_location_id=2, parent_frame_id=1)
+    frames.file_names.append(b"/venv/lib/tpuprof/capture/fallbacks.py")
+    frames.file_locations.add(file_name_id=3, line=90)
+    frames.stack_frames.add(file_location_id=3, parent_frame_id=2)
     for key in range(dots + 2):
         opcode = b"parameter" if key == 0 else b"dot" if key <= dots else b"reduce"
         each = made.instructions.add(id=key, opcode=opcode, name=b"%s.%d" % (opcode, key))
@@ -32,17 +36,26 @@ def program(dots, size=8, line=7, plain=0):
         each.shape.dimensions.extend((size, size))
         each.operand_ids.extend([0] if key else [])
         if line and key <= dots - plain:
-            each.metadata.stack_frame_id = 2
+            each.metadata.stack_frame_id = 3 if watched else 2
     return proto.SerializeToString()
 
 
 def trace_of(
-    reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True, thread="python", cpus=0, fetches=False
+    reads=(0, 1),
+    device=500,
+    of_read=None,
+    of_step=None,
+    cuts=True,
+    thread="python",
+    cpus=0,
+    fetches=False,
+    waits_from=140,
 ):
     """Steps of 1 ms on a busy device; those in `reads` read a value first, whose program takes `device` (µs).
 
     Where `cuts` is false the read hands no program over: it waits for one that the step handed over before. With `cpus`
     the device is the CPU, and so many of its threads run each op side by side. `fetches`: an op on the host takes it in.
+    The thread waits from `waits_from` on (µs), and the program begins 150 µs after its step.
     """
     trace = TraceBuilder()
     python = trace.host().line("python")
@@ -64,7 +77,9 @@ def trace_of(
                 reader.event("tpuprof.host_read", begin + 100, device + 100, call="item", source=LINE)
             if cuts:
                 reader.event("ScheduleSyncTensorsGraph", begin + 110, 20)
-            reader.event("PjRtComputationClient::TransferFromDevice", begin + 140, device + 50)
+            reader.event(
+                "PjRtComputationClient::TransferFromDevice", begin + waits_from, device + 190 - waits_from
+            )
             run("read", 1, begin + 150, device)
         python.event("tpuprof.graph_cut", begin + 780, 50, call="sync", source="train.py:9")
         python.event("SyncTensorsGraph", begin + 785, 40)
@@ -89,6 +104,13 @@ def test_what_the_step_has_as_well_is_computed_again(read):
     host = read(trace_of())
     assert again(host) == [("item", LINE, 2, 1000.0)]
     assert [ps / 1e6 for ps in host.read_graphs[0].by_step] == [500, 500, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("watched", ["of_read", "of_step"])
+def test_programs_traced_while_ops_were_watched_are_compared_by_the_frames_of_the_training(read, watched):
+    """A step's program was traced while calls of torch went through tpuprof: "the step computes it once" was said."""
+    dots = {"of_read": 4, "of_step": 6}[watched]
+    assert again(read(trace_of(**{watched: program(dots, watched=True)}))) == [("item", LINE, 2, 1000.0)]
 
 
 def test_what_threads_of_a_cpu_do_side_by_side_counts_once(read):

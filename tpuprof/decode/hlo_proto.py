@@ -107,8 +107,13 @@ def user_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> str:
 
 
 def frames_of(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tuple[tuple[str, int], ...]:
-    """File and line of each frame of a stack, the innermost first; empty where an instruction has no stack."""
-    return tuple(source_location(frames, each) for each in frame_ids(frames, frame_id))
+    """File and line of each frame of a stack, the innermost first; empty where an instruction has no stack.
+
+    Tpuprof's own frames are left out: a program that was traced while calls of torch went through it, and one that was
+    not, have the same stacks.
+    """
+    places = (source_location(frames, each) for each in frame_ids(frames, frame_id))
+    return tuple(place for place in places if not _is_own(place[0]))
 
 
 def frame_ids(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> list[int]:
@@ -217,8 +222,7 @@ def place_of(proto: hlo_pb2.HloInstructionProto, frames: hlo_pb2.StackFrameIndex
     file = _text(found.source_file)
     if not _is_own(file):
         return file, found.source_line
-    callers = (each for each in frames_of(frames, found.stack_frame_id) if not _is_own(each[0]))
-    return next(callers, ("", 0))
+    return next(iter(frames_of(frames, found.stack_frame_id)), ("", 0))
 
 
 def _is_own(file: str) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.host.graph_cuts import cuts_with_causes
+from tpuprof.model.host.graph_cuts import cuts_with_causes, handed_over_unasked
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, union
 from tpuprof.model.steps import Steps
@@ -99,7 +99,16 @@ def read_graphs(
         return []
     device = max(devices, key=lambda each: each.busy.total)
     runs = [
-        run for each in threads for run in _runs(each, waits(each, vocabulary, steps), steps, device, named)
+        run
+        for each in threads
+        for run in _runs(
+            each,
+            waits(each, vocabulary, steps),
+            handed_over_unasked(each, vocabulary, steps),
+            steps,
+            device,
+            named,
+        )
     ]
     rest = int(steps.wall_ps.sum()) - int(covered(compiling, steps.start, steps.end).sum())
     if sum(ps for *_, ps in runs) < ASKED_FROM_SHARE * rest:
@@ -148,11 +157,13 @@ def cutting_reads(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
 
 
 def _runs(
-    thread: Track, rows: Int64, steps: Steps, device: DeviceActivity, named: Named | None
+    thread: Track, rows: Int64, cuts: Int64, steps: Steps, device: DeviceActivity, named: Named | None
 ) -> list[tuple[str, str, int, str, int]]:
     """(call, line, row of the step, program, its time on the device in ps) of each program that a read ran.
 
-    A read returns when its program is done: that is the last one that the device ran meanwhile.
+    A read returns when its program is done: that is the last one that the device ran meanwhile. An op on the host has
+    its graph handed over before it waits for it, and the device may begin at once: a program runs from one of `cuts` on
+    (ps), the last one behind the read before.
     """
     events = device.op_events
     order = np.argsort(events.start, kind="stable")
@@ -160,9 +171,12 @@ def _runs(
     stats = thread.stats("call", "source")
     calls = thread.plane.stat_text(stats, "call", len(thread))
     sources = thread.plane.stat_text(stats, "source", len(thread))
-    found = []
-    for row in rows.tolist():
-        first, last = np.searchsorted(start, (thread.start[row], thread.end[row]))
+    found, before = [], 0
+    for row in rows[np.argsort(thread.start[rows], kind="stable")].tolist():
+        cut = int(np.searchsorted(cuts, thread.end[row], "right")) - 1
+        begin = int(cuts[cut]) if cut >= 0 and cuts[cut] >= before else int(thread.start[row])
+        before = int(thread.end[row])
+        first, last = np.searchsorted(start, (min(begin, int(thread.start[row])), before))
         if first == last:
             continue
         programs = [device.ops.program[each] for each in op[first:last].tolist()]

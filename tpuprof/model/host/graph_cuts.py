@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from tpuprof.model.host.vocabulary import Vocabulary
-from tpuprof.model.intervals import inherit
+from tpuprof.model.intervals import Int64, inherit
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import GRAPH_CUT, HOST_READ
@@ -44,13 +44,29 @@ def graph_cuts(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> li
 
 def cuts_with_causes(driver: Track, vocabulary: Vocabulary, steps: Steps) -> list[int]:
     """For each graph handed over inside steps the row of the event that tells its line, -1 where none does."""
-    if not len(steps) or not vocabulary.handed_over.exact:
-        return []
-    names = driver.plane.events.names
-    rows = np.flatnonzero(np.isin(driver.name_row, vocabulary.handed_over.rows(names)))
-    at = np.searchsorted(steps.start, driver.start[rows], "right") - 1
-    rows = rows[(at >= 0) & (driver.start[rows] < steps.end[np.maximum(at, 0)])]
-    causes = [row for row, name in enumerate(names) if name in (GRAPH_CUT, HOST_READ)]
-    own = np.where(np.isin(driver.name_row, np.array(causes, np.int64)), np.arange(len(driver)), -1)
-    found: list[int] = inherit(own, driver.parent)[rows].tolist()
+    found: list[int] = _causes(driver, (GRAPH_CUT, HOST_READ))[_handed_over(driver, vocabulary, steps)].tolist()
     return found
+
+
+def handed_over_unasked(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
+    """When a thread began to hand over each graph inside steps that no sync of the program cuts (ps), in order."""
+    rows = _handed_over(thread, vocabulary, steps)
+    begins: Int64 = np.sort(thread.start[rows[_causes(thread, (GRAPH_CUT,))[rows] < 0]])
+    return begins
+
+
+def _handed_over(thread: Track, vocabulary: Vocabulary, steps: Steps) -> Int64:
+    """Events of a thread that hand a graph over inside steps (rows)."""
+    if not len(steps) or not vocabulary.handed_over.exact:
+        return np.empty(0, np.int64)
+    rows = np.flatnonzero(np.isin(thread.name_row, vocabulary.handed_over.rows(thread.plane.events.names)))
+    at = np.searchsorted(steps.start, thread.start[rows], "right") - 1
+    inside: Int64 = rows[(at >= 0) & (thread.start[rows] < steps.end[np.maximum(at, 0)])]
+    return inside
+
+
+def _causes(thread: Track, wanted: tuple[str, ...]) -> Int64:
+    """For each event of a thread the event of such a name that it lies in, or is (row); -1 where there is none."""
+    names = [row for row, name in enumerate(thread.plane.events.names) if name in wanted]
+    own = np.where(np.isin(thread.name_row, np.array(names, np.int64)), np.arange(len(thread)), -1)
+    return inherit(own, thread.parent)
