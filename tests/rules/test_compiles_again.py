@@ -12,7 +12,7 @@ from tpuprof.rules.docstring import Page
 from tpuprof.rules.pricing import COUNTERFACTUAL
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
-from tpuprof.rules.shared.recompiles import COMES_AGAIN_UNKNOWN
+from tpuprof.rules.shared.recompiles import COMES_AGAIN_UNKNOWN, SURE_FROM_SHARE
 
 
 @pytest.mark.parametrize(("apart", "sure"), [(True, True), (False, False)])
@@ -36,3 +36,26 @@ def test_a_price_is_little_or_much_of_the_step_that_it_belongs_to(of_step, statu
     )  # fmt: skip
     (found,) = run_rules(given(steps=steps()), [rule])
     assert (found.status, found.severity) == (status, pytest.approx(severity))
+
+
+def after_first_calls(first_ms):
+    """A loop that compiles for 50 ms in each of ten steps, behind the first call of another function."""
+    first = replace(compiled("first", first_ms, 0, "train.py"), frames=["main (train.py:68)"])
+    loop = [
+        replace(compiled("again", 50.0, step, "train.py"), frames=["returns (train.py:28)"])
+        for step in range(10)
+    ]
+    rows = [first, *(replace(row, cause=replace(row.cause, source_line=28)) for row in loop)]
+    facts = {"report": {"compiles": rows}, "steps": steps(10), "compile_share": 0.5, "explains_misses": False}
+    return outcome_of(find_rule("recompiles-other"), given(**facts))
+
+
+@pytest.mark.parametrize(("first_ms", "confidence"), [(400.0, "medium"), (600.0, "low")])
+def test_first_calls_leave_compiles_of_each_step_their_line_and_confidence(first_ms, confidence):
+    """`lax.scan` of a closure compiled in 43 of 43 steps: "unknown whether compiles come again", at `predict`'s line."""
+    found = after_first_calls(first_ms)
+    assert COMES_AGAIN_UNKNOWN not in found.title
+    assert found.title.endswith("; of 1 of them it is unknown whether they come again")
+    assert found.evidence[0].source == "train.py:28"
+    assert found.confidence == confidence
+    assert 500 / (500 + 400) > SURE_FROM_SHARE > 500 / (500 + 600)

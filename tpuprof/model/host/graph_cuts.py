@@ -44,7 +44,9 @@ def graph_cuts(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> li
 
 def cuts_with_causes(driver: Track, vocabulary: Vocabulary, steps: Steps) -> list[int]:
     """For each graph handed over inside steps the row of the event that tells its line, -1 where none does."""
-    found: list[int] = _causes(driver, (GRAPH_CUT, HOST_READ))[_handed_over(driver, vocabulary, steps)].tolist()
+    found: list[int] = _causes(driver, (GRAPH_CUT, HOST_READ))[
+        _handed_over(driver, vocabulary, steps)
+    ].tolist()
     return found
 
 

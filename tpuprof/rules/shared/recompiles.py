@@ -17,18 +17,14 @@ from tpuprof.model.compile.recurrence import (
     UNKNOWN_LINE,
     AfterCapture,
     CompilingLine,
-    Returns,
-    late_of,
     occasions,
-    rate,
-    returns,
 )
 from tpuprof.model.outside_capture import SAME_RATE_FROM
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
-from tpuprof.model.telemetry import compiles_before
 from tpuprof.report.labels import places_text
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
+from tpuprof.rules.shared.returning_compiles import by_line, may_not_return, returning_parts
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
@@ -50,6 +46,9 @@ MAY_BE_ONCE = 0.5
 # 0.35. A judgement: half.
 RATE_WITHIN = 0.5
 COMES_AGAIN_UNKNOWN = "; it is unknown whether compiles come again"
+# Share of the price that compiles which come again make up, from which those of which that is unknown leave it its
+# confidence (share): first calls in a capture that begins with the training. A judgement: half.
+SURE_FROM_SHARE = 0.5
 # The cause of a compile that made the same program, and all others: each has advice of its own in JAX. Where JAX says
 # which of the causes it was, that is all; else all are advised, and how to learn which one it is (`ask`).
 OTHER, ASK = "other", "ask"
@@ -90,12 +89,14 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     if uncut(signals):
         return passed(reason=SEE)
     least, most = returning_parts(signals, compiles, chosen)
+    unsure = may_not_return(signals, compiles, chosen)
     first = _first_dispatch(signals)
     compiling = signals.compile_share + _beside_compiling(signals, first)
     share = compiling * most
     part_of_all = _part_of_all(compiles, chosen)
     seen, alone = compiling * part_of_all, signals.compile_share * part_of_all
-    evidence = [compile_evidence(row) for row in sorted(chosen, key=_lacks_a_line)[:SHOWN]]
+    shown = sorted(chosen, key=lambda row: (row in unsure, _lacks_a_line(row)))[:SHOWN]
+    evidence = [compile_evidence(row) for row in shown]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
     # A jitted function is given its arguments where it is called: its own first line that uses one can change nothing.
@@ -111,14 +112,18 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     return failed(
         min(share + most * _hidden(signals), 1.0),
         evidence,
-        title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, sure=least == most)
+        title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, unsure=len(unsure))
         + _lines_text(chosen, others=others),
         price=counterfactual(
             _without(signals, most, first),
             _without(signals, 0.0 if others else least, first),
             of_step=1.0 - seen + share,
         ),
-        confidence="low" if least != most else "high" if known and _rate_is_known(signals) else "medium",
+        confidence="low"
+        if least < SURE_FROM_SHARE * most
+        else "high"
+        if known and not unsure and _rate_is_known(signals)
+        else "medium",
         cases=_cases(signals, [row for row in chosen if row.cause.kind not in _UNTOLD]),
     )
 
@@ -196,17 +201,22 @@ def _part_of_all(compiles: list[CompileRow], chosen: list[CompileRow]) -> float:
 
 
 def _title(
-    signals: Signals, chosen: list[CompileRow], shares: tuple[float, float], *, rarer: bool, sure: bool
+    signals: Signals, chosen: list[CompileRow], shares: tuple[float, float], *, rarer: bool, unsure: int
 ) -> str:
-    """What the compiles take of captured steps, alone and in all; where fewer steps compile after them, that too."""
+    """What the compiles take of captured steps, alone and in all; where fewer steps compile after them, that too.
+
+    Of `unsure` of them it is unknown whether they come again.
+    """
     alone, share = map(format_share, shares)
     text = (
         f"{counted(len(chosen), 'compile')} in {counted(len(signals.steps), 'step')} "
         f"{'takes' if len(chosen) == 1 else 'take'} {share} of the time"
         f"{'' if alone == share else ', with their tracing and first calls'}"
     )
-    if not sure:
+    if unsure == len(chosen):
         return text + COMES_AGAIN_UNKNOWN
+    if unsure:
+        return f"{text}; of {unsure} of them it is unknown whether they come again"
     after = signals.after_capture if rarer else None
     return text + (
         f"; after the capture {after.compiling_steps} of {after.steps_text} compiled" if after else ""
@@ -234,40 +244,6 @@ def _lines_text(chosen: list[CompileRow], *, others: bool) -> str:
     if len(places) < 2:
         return "; other lines may compile beside the one that is named" if others else ""
     return f"; a cure needs changes at {places_text(sorted(places, key=line_order))}"
-
-
-def returning_parts(
-    signals: Signals, compiles: list[CompileRow], chosen: list[CompileRow]
-) -> tuple[float, float]:
-    """Share of all compile time that the chosen compiles take at the rate at which they return: at least, at most.
-
-    Whether they return is a matter of their line: it may compile for one cause now and for another one then.
-    """
-    total = sum(row.duration_ms for row in compiles)
-    if not total:
-        return 0.0, 0.0
-    after, captured = signals.after_capture, len(signals.steps)
-    least = most = 0.0
-    at_line = _by_line(compiles)
-    for line, rows in _by_line(chosen).items():
-        took = sum(row.duration_ms for row in rows)
-        compiling = {(row.host, row.step) for row in at_line[line]}
-        before = compiles_before(signals.records_if_noted, line)
-        late = late_of((step for _, step in compiling if step is not None), signals.steps.number)
-        same = len({(row.host, row.step) for row in at_line[line] if row.cause.kind == AGAIN})
-        again = returns(line, len(compiling), captured, after, before, late, same)
-        seen = len(compiling) / captured
-        counts = min(rate(line, seen, captured, after) / seen, 1.0)
-        most += took * counts * (again is not Returns.NEVER)
-        least += took * counts * (again is Returns.YES)
-    return least / total, most / total
-
-
-def _by_line(rows: list[CompileRow]) -> dict[str, list[CompileRow]]:
-    found: dict[str, list[CompileRow]] = {}
-    for row in rows:
-        found.setdefault(row.line, []).append(row)
-    return found
 
 
 def _rates(signals: Signals) -> list[Evidence]:
@@ -304,7 +280,7 @@ def _rate_is_known(signals: Signals) -> bool:
 
 def _calls(rows: list[CompileRow]) -> list[Evidence]:
     """The lines at which these compiles happened, most of them first: a cause may lie in a function that is called."""
-    found = _by_line(rows)
+    found = by_line(rows)
     lines = sorted((line for line in found if line), key=lambda line: -len(found[line]))
     return [
         Evidence("compiled when this line ran", len(found[line]), "times", source=source_of(line))
@@ -368,7 +344,7 @@ def check_afterwards(signals: Signals) -> Outcome | None:
 
 def _only_after(signals: Signals, after: AfterCapture) -> list[CompilingLine]:
     """Lines that compiled after the captured steps and in none of them."""
-    captured = _by_line(signals.step_compiles)
+    captured = by_line(signals.step_compiles)
     known = {name or UNKNOWN_LINE for name in captured}
     return [line for name, line in after.lines.items() if name not in known]
 

@@ -51,7 +51,8 @@ from tpuprof.rules.shared.fallbacks import (
     usual_fallbacks,
     waits_that_stay,
 )
-from tpuprof.rules.shared.recompiles import SHOWN, compile_evidence, returning_parts
+from tpuprof.rules.shared.recompiles import SHOWN, compile_evidence
+from tpuprof.rules.shared.returning_compiles import returning_parts
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.units import times
