@@ -75,7 +75,11 @@ def _more(verdict: Verdict, sure: list[Savings], times: StepTimes) -> str:
     cost = verdict.share * times.wall
     if most.high <= NOTED_FROM * cost:
         return ""
-    saved = format_ms_range(most.low, most.high) if most.low > cost else f"up to {format_ms(most.high)}"
+    saved = (
+        format_ms_range(most.low, most.high)
+        if most.low > NOTED_FROM * cost
+        else f"up to {format_ms(most.high)}"
+    )
     return MORE.format(what=_WITHOUT[verdict.bound], range=saved, cost=format_ms(cost), why=AT_ONCE)
 
 

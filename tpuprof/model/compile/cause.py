@@ -4,12 +4,12 @@ Both programs are compared as the trace embeds them, after optimization: their i
 length, another dtype, another number of inputs), then how inputs are sharded, then constants baked into the
 graph (a learning rate, a step counter), then the ops themselves, then what those were given: sizes, arrays, paddings;
 then the results, then which values each op works on.
-Inputs are compared as a collection, because their order may change with the graph.
+Inputs are compared as a collection, because their order may change with the graph. Where the ops are the same, so is
+their order: of two sequences that are padded each, the other one may be the longer now.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -17,6 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tpuprof.model.compile.changed_lines import changed_lines
+from tpuprof.model.compile.exchanged_inputs import exchanged_inputs, named_inputs
 from tpuprof.model.compile.outline import (
     Type,
     counted,
@@ -42,8 +43,6 @@ LAST_BATCH = ", as the last, shorter batch of an epoch does"
 # Inputs that a program returns with the same change are what a step updates: weights, moments of an optimizer.
 WEIGHTS = "; the program also returns these, as it does the weights of a model"
 _NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
-# An argument of a Python function, or a leaf of one: `batch`, `state.params['up'][0]`. torch_xla's names begin `xla__`.
-_ARGUMENT = re.compile(r"(?!xla_)[A-Za-z_]\w*(?:\.\w+|\[[^\]]{1,64}\])*")
 # Changes named in a detail text; more are counted (items).
 _SHOWN = 3
 # Ops that do most of a model's work.
@@ -148,6 +147,7 @@ def compare(new: HloModule, old: HloModule) -> CompileCause:
         or _shardings(new, old)
         or _constants(new, old)
         or _ops(new, old)
+        or _exchanged(new, old)
         or _sizes(new, old)
         or _results(new, old)
         or _wiring(new, old)
@@ -164,7 +164,16 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
         ops = _ops(new, old)
         detail = f"it takes {counts}" + (f"; {ops.detail}" if ops else "")
         return CompileCause("graph", detail, ops.source if ops else "", ops.more_ops if ops else 0)
-    pairs = _pair(removed, added)
+    return _changed_inputs(new, old, _pair(removed, added))
+
+
+def _exchanged(new: HloModule, old: HloModule) -> CompileCause | None:
+    """The same ops, on inputs of the same types that are not where they were: the shapes of a batch change."""
+    pairs = exchanged_inputs(new, old)
+    return _changed_inputs(new, old, pairs) if pairs else None
+
+
+def _changed_inputs(new: HloModule, old: HloModule, pairs: list[tuple[Type, Type]]) -> CompileCause:
     kind = "dtype" if all(before[1] == after[1] for before, after in pairs) else "shape"
     changes = [_named_change(new, old, before, after) for before, after in pairs]
     noun = "an input" if len(pairs) == 1 else f"{len(pairs)} inputs"
@@ -175,23 +184,9 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
 
 def _named_change(new: HloModule, old: HloModule, before: Type, after: Type) -> str:
     """A changed input, with the argument's name where the programs have it."""
-    was = {name: type_ for name, type_ in _arguments(old).items() if type_ == before}
-    name = next((name for name, type_ in _arguments(new).items() if type_ == after and name in was), "")
+    was = {name: type_ for name, type_ in named_inputs(old).items() if type_ == before}
+    name = next((name for name, type_ in named_inputs(new).items() if type_ == after and name in was), "")
     return f"{name + ' ' if name else ''}{typed(before)} became {typed(after)}"
-
-
-def _arguments(module: HloModule) -> dict[str, Type]:
-    """Inputs by the names of the function's arguments (`batch`, `state['mu'][0]`), as far as each has its own.
-
-    JAX writes them; torch_xla writes one name on all inputs.
-    """
-    parameters = module.entry.parameters()
-    names = Counter(each.op_name for each in parameters)
-    return {
-        each.op_name: type_of(each)
-        for each in parameters
-        if names[each.op_name] == 1 and _ARGUMENT.fullmatch(each.op_name)
-    }
 
 
 def _is_shorter_batch(pairs: list[tuple[Type, Type]]) -> bool:

@@ -85,9 +85,12 @@ from tpuprof.rules.thresholds import (
 )
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import counted, format_ms, format_share
+from tpuprof.units import MS_PER_S, PS_PER_MS, counted, format_ms, format_share
 
 SHOWN = 8
+# How much longer than the usual step slow ones must be, for later steps that are as long to be counted (ratio): lengths
+# are noted in classes, and noise does not make twice of a step. A judgement.
+LONG_FROM = 2.0
 # Why it passes where nothing says what slow steps do.
 UNSEEN = "noise of the machine, batches that arrive in bursts and a host that runs ahead look the same"
 # Why it passes where slow steps wait for the work of all steps.
@@ -117,6 +120,7 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
         "unfinished_ms",
         "own_waits_ms",
         "cpus_shared",
+        "after_capture",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -145,9 +149,10 @@ def check(signals: Signals) -> Outcome:
     even_so = _even_so(signals, cause, of_cause) or _takes_longer(
         signals, rows.parts[cause], even, slow[of_cause]
     )
+    own = slow[of_cause].tolist()
+    even_so = even_so or _too_seldom(signals, rows, even, own, float(excess[of_cause].mean()))
     if even_so:
         return passed(evidence, reason=even_so)
-    own = slow[of_cause].tolist()
     recurs = len(own) >= UNEVEN_RECURS_FROM
     # Slow steps of other causes stay.
     gone = Change(steps=frozenset(range(len(rows))).difference(own))
@@ -178,6 +183,22 @@ def _even_so(signals: Signals, cause: str, of_cause: list[int]) -> str:
     if _in_each_step(signals, cause, len(signals.steps) / len(of_cause)):
         return "the host does the same in the other steps, while the device works"
     return ""
+
+
+def _too_seldom(signals: Signals, rows: StepColumns, even: Int64, own: list[int], excess_ms: float) -> str:
+    """Why slow steps matter little: few later ones take as long. Empty where they do, or where that was not noted.
+
+    A later step is as long where it is nearer to the shortest of the slow ones than to the usual one.
+    """
+    after = signals.after_capture
+    usual, shortest = median(rows.wall_ms[even]), float(rows.wall_ms[own].min())
+    share = after.share_of_longer((usual + shortest) / 2 * PS_PER_MS) if after is not None else None
+    if after is None or share is None or not after.took or shortest < LONG_FROM * usual:
+        return ""
+    later_ms = after.took * MS_PER_S / after.steps
+    if share * excess_ms >= UNEVEN_FROM_SHARE * later_ms:
+        return ""
+    return f"{format_share(share)} of {after.steps_text} after the capture took as long"
 
 
 def _takes_longer(signals: Signals, spent: Float64, even: Int64, own: Int64) -> str:
