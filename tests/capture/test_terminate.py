@@ -190,3 +190,48 @@ with terminate.end_after_writing():
 print("went on", flush=True)
 """
     assert ended(code)[:2] == (["written", "closed"], -signal.SIGTERM)
+
+
+# libtpu handles the signal from the begin of its runtime on, also where that finds no TPU.
+BEGUN = """
+import jax
+
+try:
+    jax.devices("tpu")
+except RuntimeError:
+    pass
+if terminate.in_time is None or not terminate.in_time.handled_in("libtpu"):
+    print("hangs", "no libtpu", sep="\\n", flush=True)
+    sys.exit()
+terminate.close_on_terminate(close)
+"""
+
+
+@native
+@pytest.mark.parametrize(
+    "lives", ["time.sleep(60)", "hang(ctypes.CDLL, say=False)"], ids=["in Python", "in native code"]
+)
+def test_libtpu_ends_the_process_once_the_capture_is_kept(lives, monkeypatch):
+    """It wrote a trace of the stack and ended the process, whose capture was lost: on a TPU, each that was preempted."""
+    pytest.importorskip("libtpu")
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    monkeypatch.setenv("TPU_SKIP_MDS_QUERY", "1")
+    lines, status, _ = ended(BEGUN + f'print("hangs", flush=True); {lives}')
+    if lines == ["no libtpu"]:
+        pytest.skip("libtpu does not handle SIGTERM here")
+    assert (lines, status) == (["closed"], -signal.SIGTERM)
+
+
+@native
+def test_libtpu_handles_the_signal_again_once_the_capture_is_closed(monkeypatch):
+    pytest.importorskip("libtpu")
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    monkeypatch.setenv("TPU_SKIP_MDS_QUERY", "1")
+    ours = "print(terminate.in_time.handled_in('libtpu'), flush=True)"
+    code = (
+        f'{BEGUN}print("hangs", flush=True); {ours}; terminate.close_at_exit(close); {ours}; time.sleep(60)'
+    )
+    lines, status, _ = ended(code)
+    if lines == ["no libtpu"]:
+        pytest.skip("libtpu does not handle SIGTERM here")
+    assert (lines, status) == (["False", "closed", "True"], -signal.SIGTERM)

@@ -3,6 +3,10 @@
 Python runs a handler between two of its instructions. A program that hangs in native code (a collective that another
 host never joins, a device that does not answer) never comes to the next one, but ends on SIGTERM without tpuprof. So a
 native thread counts the time (`_watched_end.c`). Where that module is missing, only Python's handler is there.
+
+libtpu handles SIGTERM from the begin of its runtime on: it writes where the process is, and ends it without Python's
+end. Ours comes before that, and then lets libtpu end the process. Other compiled code that handles the signal, as JAX's
+notice of preemption does, has training go on, and is left alone.
 """
 
 from __future__ import annotations
@@ -35,6 +39,9 @@ LOST_S = 8
 # than the grace of `docker stop`, Kubernetes and a TPU VM that is preempted (30 s), which kill before.
 CLOSING_S = 120
 
+# What the path of the TPU's runtime holds.
+LIBTPU = "libtpu"
+
 # Those of this process; more than one where the program took the signal away from the first.
 _terminations: list[_Termination] = []
 # Threads that write a capture now, while training goes on afterwards: a handler interrupts one of them.
@@ -44,8 +51,9 @@ _writing: list[int] = []
 class _Termination:
     """What follows a SIGTERM: the capture is closed once, by whoever is first, and the process ends."""
 
-    def __init__(self, close: Callable[[], None]) -> None:
+    def __init__(self, close: Callable[[], None], *, of_libtpu: bool = False) -> None:
         self._close = close
+        self._of_libtpu = of_libtpu
         self._begun = threading.Lock()
         self._asked = False
         self._waits = False
@@ -54,6 +62,8 @@ class _Termination:
 
     def prepare(self) -> None:
         """Handle the signal from now on. Raises nothing."""
+        if self._of_libtpu and not in_time.keep():
+            return
         signal.signal(signal.SIGTERM, self._on_signal)
         if in_time is None:
             return
@@ -83,6 +93,8 @@ class _Termination:
         """Handle the signal no longer, unless the program has taken it already."""
         if signal.getsignal(signal.SIGTERM) == self._on_signal:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            if self._of_libtpu:
+                in_time.leave()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         if threading.get_ident() not in _writing:
@@ -133,9 +145,12 @@ def close_on_terminate(close: Callable[[], None]) -> None:
     """Call `close` when the program is asked to end, then end it by the signal. Not where the program handles it."""
     if threading.current_thread() is not threading.main_thread():
         return
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL or _caught_by_a_library():
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return  # the program has its own way to end, and atexit follows it
-    termination = _Termination(close)
+    of_libtpu = in_time is not None and in_time.handled_in(LIBTPU)
+    if _caught_by_a_library() and not of_libtpu:
+        return
+    termination = _Termination(close, of_libtpu=of_libtpu)
     termination.prepare()
     _terminations.append(termination)
 

@@ -22,6 +22,8 @@ ROUGHLY = (
 # Waits of the device that a price may take out.
 _WAITS = (part.COLLECTIVE, part.OFFLOAD)
 _OF_EACH, _PER = " of each step", " per step"
+# What `of_each_step` says of steps of which compiles take much, and the same of all steps together.
+_WITHOUT, _ALL_WITHOUT = " without its compiles", " without their compiles"
 
 
 def of_few_steps(outcome: Outcome, signals: Signals, *, comes_back: bool = False, waits: str = "") -> Outcome:
@@ -68,7 +70,11 @@ def uneven(signals: Signals) -> bool:
 
 def of_the_mean(title: str) -> str:
     """A title whose share is of such a mean."""
-    return title.replace(_OF_EACH, f" of {MEAN}", 1)
+    return _of_all(title).replace(_OF_EACH, f" of {MEAN}", 1)
+
+
+def _of_all(title: str) -> str:
+    return title.replace(_OF_EACH + _WITHOUT, _OF_EACH + _ALL_WITHOUT, 1)
 
 
 def _parts(price: Price | None) -> set[str]:
@@ -83,6 +89,8 @@ def _parts(price: Price | None) -> set[str]:
 
 
 def _title(title: str, few: str) -> str:
+    if _OF_EACH + _WITHOUT in title:
+        return title.replace(_OF_EACH + _WITHOUT, f" of the steps' time{_ALL_WITHOUT} ({few})", 1)
     if _OF_EACH in title:
         return title.replace(_OF_EACH, f" of the steps' time ({few})", 1)
     return title.replace(_PER, f"{_PER} ({few})", 1)
