@@ -76,6 +76,22 @@ def test_death_by_signal_is_told_as_a_shell_does(tmp_path):
     assert done.returncode == 128 + signal.SIGKILL
 
 
+def test_a_request_to_end_while_a_recording_ends_keeps_it(tmp_path):
+    """The profiler had ended, and nothing knew yet where its file was: "what was recorded is lost"."""
+    code = """
+import signal
+import torch_xla.debug.profiler as xp
+ends = xp.stop_trace
+def stop(*args):
+    ends(*args)
+    os.kill(os.getpid(), signal.SIGTERM)
+xp.stop_trace = stop
+"""
+    done = launch(tmp_path, "import os\n" + code + LOOP, 40)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert analyze_run(tmp_path / "run").steps.count == 8, done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=ANOTHER)])
 def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
     code = "index = 0\nwhile True:\n    train(); torch_xla.sync(); index += 1\n    print(index, flush=True)\n"

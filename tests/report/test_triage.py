@@ -159,6 +159,21 @@ def test_the_command_is_of_the_program_that_ran():
     assert found.measure_next[0] == row
 
 
+@pytest.mark.parametrize(
+    "launched",
+    [["python", "-m", "pkg.train", "--lr", "0.1"], ["bash", "-c", "CPU_NUM_DEVICES=4 python train.py"]],
+    ids=["module", "launcher"],
+)
+def test_the_command_is_that_which_started_the_program(launched):
+    """A package's `train.py`, run as a file, ends at its first relative import."""
+    found = analyze_run(ROOT / "sample_traces" / "recompile_shapes")
+    run = {**found.environment["run"], "capture": {"launched": launched}}
+    found = dataclasses.replace(found, environment={**found.environment, "run": run})
+    row = measure_next(found, Bound("compile", 0.9, 0.9), StepTimes(1.0, {"compile": 0.9}, 0.1, 0.0, 0.0))[0]
+    words = shlex.split(row.command)
+    assert words[words.index("--") + 1 :] == launched
+
+
 @pytest.mark.parametrize(("wanted", "by_the_clock"), [(None, True), (8, False)])
 def test_more_steps_of_a_program_without_marks_need_marks(wanted, by_the_clock):
     """A recording by the clock lasts as long whatever `--steps` says."""

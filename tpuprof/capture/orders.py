@@ -38,6 +38,8 @@ class Orders:
     members: int = 1
     # How the list of a pod's hosts names this one, empty outside a pod.
     listed_as: str = ""
+    # The command that `tpuprof capture` ran, keys left out: a launcher's where one starts the program.
+    command: list[str] = field(default_factory=list)
 
     @property
     def plan(self) -> Plan:

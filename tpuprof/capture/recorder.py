@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -76,8 +76,9 @@ class Recorder:
         report: Callable[[str], None] | None = None,
         progress: Callable[[str, object], None] | None = None,
         listed_as: str = "",
+        launched: Sequence[str] = (),
     ) -> None:
-        self.run = run
+        self.run, self._launched = run, launched
         self._listed_as = listed_as
         self.name = name
         # TorchTPU and JAX have no such switch.
@@ -435,7 +436,9 @@ class Recorder:
         """End a recording; called by the controller."""
         began = time.perf_counter()
         try:
-            self._recordings.stop()
+            # Between the end of the profiler and the note where its file is, what was recorded is nobody's.
+            with end_after_writing():
+                self._recordings.stop()
         finally:
             recording.profiler_seconds += time.perf_counter() - began
             if self._ir_debug:
@@ -486,6 +489,7 @@ class Recorder:
             ir_debug=self._ir_debug,
             source_lines=self._source_lines or (kept is not None and kept.recording.has_lines),
             overhead_ns=self.overhead_ns,
+            launched=self._launched,
         )
 
     def _disarm(self) -> None:

@@ -62,6 +62,7 @@ class Session:
             report=self._reported,
             progress=self._came_to,
             listed_as=orders.listed_as,
+            launched=orders.command,
         )
         recorder.open()
         if STATE.framework is not None:

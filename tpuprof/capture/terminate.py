@@ -44,7 +44,7 @@ LIBTPU = "libtpu"
 
 # Those of this process; more than one where the program took the signal away from the first.
 _terminations: list[_Termination] = []
-# Threads that write a capture now, while training goes on afterwards: a handler interrupts one of them.
+# Threads that end a recording or write a capture now, while training goes on afterwards: a handler interrupts one.
 _writing: list[int] = []
 
 
@@ -168,7 +168,7 @@ def close_at_exit(close: Callable[[], None]) -> None:
 
 @contextmanager
 def end_after_writing() -> Iterator[None]:
-    """A capture is written in this thread, which takes a moment: a SIGTERM meanwhile ends the program after it."""
+    """A recording ends, or a capture is written, in this thread: a SIGTERM meanwhile ends the program after it."""
     _writing.append(threading.get_ident())
     try:
         yield

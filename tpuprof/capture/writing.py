@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ def capture_facts(
     ir_debug: IrDebug | None,
     source_lines: bool,
     overhead_ns: dict[str, int],
+    launched: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """How the capture was made, for run.json."""
+    """How the capture was made, for run.json. `launched` is the command behind `tpuprof capture --`, if any."""
     return {
         "name": name,
         "warmup": controller.plan.warmup,
@@ -51,6 +53,7 @@ def capture_facts(
         "ir_debug_by_user": ir_debug.was_on if ir_debug else None,
         "ir_debug_off_in_steps": ir_debug.off_in if ir_debug else [],
         "overhead_seconds": {phase: ns / NS_PER_S for phase, ns in overhead_ns.items()},
+        "launched": list(launched),
     }
 
 

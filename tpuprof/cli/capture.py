@@ -118,7 +118,12 @@ def capture(
             _attach(folder, session, addr, duration)
         else:
             flags |= {"--steps": steps is not None}
-            _launch(words, _orders(out, folder, session, amounts, flags, listed_as))
+            from dataclasses import replace
+
+            from tpuprof.share.command_line import without_secrets
+
+            orders = _orders(out, folder, session, amounts, flags, listed_as)
+            _launch(words, replace(orders, command=without_secrets(words)))
 
 
 def _orders(

@@ -49,6 +49,7 @@ CAPTURE_FIELDS = {
     "cpus": NUMBER,
     "python_tools": TEXT_LIST,
     "unused_gradients": TABLE,
+    "launched": TEXT_LIST,
     "overhead_seconds": TABLE,
 }
 _KINDS: dict[str, type | tuple[type, ...]] = {

@@ -394,7 +394,10 @@ def _values(report: Report) -> dict[str, str]:
     run = report.environment.get("run")
     argv = run.get("command_line") if isinstance(run, dict) else None
     argv = [str(each) for each in argv] if isinstance(argv, list) and argv else ["train.py"]
-    program = f"python {shlex.join(argv)}"
+    capture = run.get("capture") if isinstance(run, dict) else None
+    launched = capture.get("launched") if isinstance(capture, dict) else None
+    # What was run may start the program as a module, with other variables, or in several processes.
+    program = shlex.join(map(str, launched)) if launched else f"python {shlex.join(argv)}"
     return {
         "program": program,
         "before": shlex.quote(program),
