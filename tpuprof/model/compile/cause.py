@@ -17,7 +17,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tpuprof.model.compile.changed_lines import changed_lines
-from tpuprof.model.compile.exchanged_inputs import exchanged_inputs, named_inputs
 from tpuprof.model.compile.outline import (
     Type,
     counted,
@@ -169,6 +168,8 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
 
 def _exchanged(new: HloModule, old: HloModule) -> CompileCause | None:
     """The same ops, on inputs of the same types that are not where they were: the shapes of a batch change."""
+    from tpuprof.model.compile.exchanged_inputs import exchanged_inputs
+
     pairs = exchanged_inputs(new, old)
     return _changed_inputs(new, old, pairs) if pairs else None
 
@@ -184,6 +185,9 @@ def _changed_inputs(new: HloModule, old: HloModule, pairs: list[tuple[Type, Type
 
 def _named_change(new: HloModule, old: HloModule, before: Type, after: Type) -> str:
     """A changed input, with the argument's name where the programs have it."""
+    # Imported here, as below: most runs compare no programs.
+    from tpuprof.model.compile.exchanged_inputs import named_inputs
+
     was = {name: type_ for name, type_ in named_inputs(old).items() if type_ == before}
     name = next((name for name, type_ in named_inputs(new).items() if type_ == after and name in was), "")
     return f"{name + ' ' if name else ''}{typed(before)} became {typed(after)}"
