@@ -59,3 +59,17 @@ def test_first_calls_leave_compiles_of_each_step_their_line_and_confidence(first
     assert found.evidence[0].source == "train.py:28"
     assert found.confidence == confidence
     assert 500 / (500 + 400) > SURE_FROM_SHARE > 500 / (500 + 600)
+
+
+@pytest.mark.parametrize(
+    ("once", "cases"), [(1, {"flow"}), (3, {"flow", "function", "static", "number", "ask"})]
+)
+def test_the_advice_is_for_functions_that_compile_again_and_again(once, cases):
+    """`lax.scan` converts its arguments in the first step: four kinds of advice stood before its own."""
+    loop = [replace(compiled("again", 50.0, step), program="jit_scan(7)") for step in range(10)]
+    others = [
+        replace(compiled("again", 9.0, step), program="jit_convert_element_type(3)") for step in range(once)
+    ]
+    facts = {"steps": steps(10), "compile_share": 0.5, "explains_misses": False}
+    found = outcome_of(find_rule("recompiles-other"), given(report={"compiles": others + loop}, **facts))
+    assert found.cases == cases

@@ -115,7 +115,12 @@ def _of_calls(
     rows = outermost_calls(driver, vocabulary)
     calls = call_steps(driver, rows, recorded)
     if len(rows):
-        finer = training_call_steps(calls_of(driver, rows, recorded), trains, _trusted(calls))
+        called = calls_of(driver, rows, recorded)
+        if len(devices) == 1:
+            from tpuprof.model.steps.roles import by_role
+
+            called = by_role(called, devices[0], trains)
+        finer = training_call_steps(called, trains, _trusted(calls))
         if finer is not None and not (_work_later(finer, devices) and _ran_ahead(finer, devices)):
             return finer
         # The host called them all at once: when each of them ran is what the device shows.

@@ -24,11 +24,15 @@ from tpuprof.units import counted, listed
 
 
 class Functions(NamedTuple):
-    """Functions by what their programs do: those that train, all that change weights, and all with matrix products."""
+    """Functions by what their programs do: those that train, all that change weights, and all with matrix products.
+
+    `programs` are the programs that train.
+    """
 
     train: frozenset[str] = frozenset()
     change: frozenset[str] = frozenset()
     multiply: frozenset[str] = frozenset()
+    programs: frozenset[str] = frozenset()
 
 
 # What those called do.

@@ -22,17 +22,22 @@ def training_functions(programs: Iterable[tuple[str, bytes]], called: Collection
     of about as many bytes as any other's do; it trains where it multiplies matrices as well.
     """
     most: dict[str, tuple[int, bool]] = {}
+    updates: dict[str, int] = {}
     wanted = {in_program_name(each): each for each in called}
     for name, data in programs:
         function = wanted.get(in_program_name(function_of_program(name)))
         if function is not None:
             size, multiplies = _facts(data)
+            updates[name] = size if multiplies else 0
             before = most.get(function, (0, False))
             most[function] = (max(before[0], size), before[1] or multiplies)
     largest = max((size for size, _ in most.values()), default=0)
     change = {name for name, (size, _) in most.items() if largest and size >= TRAINS_FROM_SHARE * largest}
     multiply = frozenset(name for name, (_, products) in most.items() if products)
-    return Functions(frozenset(change) & multiply, frozenset(change), multiply)
+    programs = frozenset(
+        name for name, size in updates.items() if size and size >= TRAINS_FROM_SHARE * largest
+    )
+    return Functions(frozenset(change) & multiply, frozenset(change), multiply, programs)
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)

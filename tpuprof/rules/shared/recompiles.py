@@ -24,7 +24,7 @@ from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.labels import places_text
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
-from tpuprof.rules.shared.returning_compiles import by_line, may_not_return, returning_parts
+from tpuprof.rules.shared.returning_compiles import by_line, may_not_return, often_compiled, returning_parts
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
@@ -90,6 +90,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         return passed(reason=SEE)
     least, most = returning_parts(signals, compiles, chosen)
     unsure = may_not_return(signals, compiles, chosen)
+    sure = often_compiled([row for row in chosen if row not in unsure] or chosen)
     first = _first_dispatch(signals)
     compiling = signals.compile_share + _beside_compiling(signals, first)
     share = compiling * most
@@ -124,7 +125,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         else "high"
         if known and not unsure and _rate_is_known(signals)
         else "medium",
-        cases=_cases(signals, [row for row in chosen if row.cause.kind not in _UNTOLD]),
+        cases=_cases(signals, [row for row in sure if row.cause.kind not in _UNTOLD]),
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from tpuprof.model.compile.recurrence import AGAIN, Returns, late_of, rate, returns
+from tpuprof.model.compile.compiles import function_of
+from tpuprof.model.compile.recurrence import AGAIN, RETURNS_FROM_STEPS, Returns, late_of, rate, returns
 from tpuprof.model.telemetry import compiles_before
 from tpuprof.report.schema import CompileRow
 from tpuprof.signals import Signals
@@ -58,3 +60,12 @@ def by_line(rows: list[CompileRow]) -> dict[str, list[CompileRow]]:
     for row in rows:
         found.setdefault(row.line, []).append(row)
     return found
+
+
+def often_compiled(rows: list[CompileRow]) -> list[CompileRow]:
+    """Compiles of functions that are compiled again and again; all where none is.
+
+    What a first step compiles beside them, at the same line, has another cause.
+    """
+    count = Counter(function_of(row.program) for row in rows)
+    return [row for row in rows if count[function_of(row.program)] >= RETURNS_FROM_STEPS] or rows

@@ -59,6 +59,7 @@ from tpuprof.rules.shared.startup import (
     saved_at_start,
     slow_start,
 )
+from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS
 from tpuprof.signals import Signals
 
 # Share of the compile time a cached start saves: loading a program takes a part of what compiling it did. Where it is
@@ -100,7 +101,10 @@ def check(signals: Signals) -> Outcome:
         short = signals.startup_short_compile_seconds
         evidence += [Evidence("of that in compiles of less than a second, which are not kept", short, "s")]
     if not slow_start(signals):
-        return passed(evidence, reason="compiling took too little of the run to matter")
+        return passed(
+            evidence,
+            reason=f"compiling took less than {SLOW_COMPILE_FROM_SECONDS:g} s before the captured steps",
+        )
     if doubt == OF_NO_USE_ON_CPU:
         title = (
             f"Every run compiles for {signals.startup_compile_seconds:.0f} s again, and keeps nothing of it"
