@@ -75,6 +75,7 @@ so the price begins without them; those of an array that `jax.device_put`, `Tens
 it counts whole. Of NumPy's arrays 256 numbers tell whether one is still the same. A loader that is too slow even
 when it runs all the time limits the step to its own rate: more workers, or a cheaper transform. Where worker processes
 start again, the price has the share of such steps that the capture holds: of long epochs it may hold too many or none.
+Where each batch is late, waits are judged by what compiles leave of the steps: these have findings of their own.
 
 ## References
 
