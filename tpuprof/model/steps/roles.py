@@ -28,11 +28,11 @@ def by_role(called: Calls, device: DeviceActivity, trains: Trains) -> Calls:
     if runs is None:
         return called
     labels: dict[str, list[int]] = {}
-    for label, function in runs.functions.items():
-        labels.setdefault(in_program_name(function), []).append(label)
+    for row, name in runs.functions.items():
+        labels.setdefault(in_program_name(name), []).append(row)
     several = {
-        label: labels[in_program_name(name)]
-        for label, name in called.functions.items()
+        row: labels[in_program_name(name)]
+        for row, name in called.functions.items()
         if len(labels.get(in_program_name(name), ())) > 1
     }
     if not several:

@@ -34,10 +34,10 @@ def training_functions(programs: Iterable[tuple[str, bytes]], called: Collection
     largest = max((size for size, _ in most.values()), default=0)
     change = {name for name, (size, _) in most.items() if largest and size >= TRAINS_FROM_SHARE * largest}
     multiply = frozenset(name for name, (_, products) in most.items() if products)
-    programs = frozenset(
+    updating = frozenset(
         name for name, size in updates.items() if size and size >= TRAINS_FROM_SHARE * largest
     )
-    return Functions(frozenset(change) & multiply, frozenset(change), multiply, programs)
+    return Functions(frozenset(change) & multiply, frozenset(change), multiply, updating)
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
