@@ -38,7 +38,8 @@ def by_role(called: Calls, device: DeviceActivity, trains: Trains) -> Calls:
     if not several:
         return called
     training = trains(called.functions.values()).programs
-    programs = list(dict.fromkeys(device.ops.program))
+    # The last is the one of runs that the trace has no op of.
+    programs = [*dict.fromkeys(device.ops.program), ""]
     label, functions = called.label.copy(), dict(called.functions)
     for function, own in several.items():
         other = [each for each in own if programs[each] not in training]

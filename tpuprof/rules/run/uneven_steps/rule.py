@@ -54,9 +54,10 @@ thread, evaluate in a job of its own, and collect garbage when nothing waits.
 
 The capture must be long enough to hold slow steps in their true proportion: with one in a hundred, a capture of eight
 steps sees too many or none. Where the lengths of later steps were noted, the rule passes if so few of them are as long
-that they cost less than a tenth of the time. Else the price assumes the proportion of the capture. A cause that was seen in one step may not
-return: confidence is low then, and the price begins at nothing. Where other work has the CPUs, the same work takes
-longer in some steps than in others: the rule passes where the others do as much of it as the slow ones have more.
+that they cost less than a tenth of the time. Else the price assumes the proportion of the capture. A cause that was
+seen in one step may not return: confidence is low then, and the price begins at nothing. Where other work has the CPUs,
+the same work takes longer in some steps than in others: the rule passes where the others do as much of it as the slow
+ones have more.
 
 ## References
 
