@@ -260,8 +260,8 @@ def test_the_usual_step_is_named_where_compiles_come_much_more_seldom_later(tmp_
     said = run_folder(tmp_path, later=compiling_later(400, 1)).verdict
     assert said.bound == "undecided"
     assert (
-        "That is the usual step. 1 of 8 captured steps also compiles (5.00 ms per step on average), but only "
-        "1 of 400 steps after the capture compiles, which takes 9.1 % of the time there."
+        "That is the mean step with as many compiles as come after the capture. 1 of 8 captured steps compiles (5.00 ms per "
+        "step on average), but only 1 of 400 steps after the capture compiles, which takes 9.1 % of the time there."
     ) in said.sentence
 
 

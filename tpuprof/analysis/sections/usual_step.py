@@ -153,8 +153,9 @@ def _usual_compiles(hosts: list[HostRun], captured: UsualStep, decisions: Decisi
     return UsualStep(
         usual,
         rest,
-        f" That is the usual step. {count - quiet} of {counted(count, 'captured step')} also "
-        f"{compile_word(count - quiet)} ({compile_ms} per step on average), but only {seldom}",
+        f" That is the mean step with as many compiles as come after the capture. {count - quiet} of "
+        f"{counted(count, 'captured step')} {compile_word(count - quiet)} ({compile_ms} per step on average), but only "
+        f"{seldom}",
     )
 
 
