@@ -238,8 +238,18 @@ def made(start, program=""):
         ([""], [], ["SyncTensorsGraph.7(14940262714490726846)"], [""]),
         (["waits for completion"], [], ["jit_f(3)"], ["jit_f(3)"]),
         # Numbers rise as programs are compiled: what was compiled between 5 and 9 is none of those before.
-        (["jit_p(5)", "", "", "jit_s(9)"], [], ["jit_a(1)", "jit_b(3)", "jit_p(5)", "jit_s(9)"], ["jit_p(5)", "", "", "jit_s(9)"]),
-        (["jit_p(5)", "", "jit_s(9)", ""], [], ["jit_b(3)", "jit_p(5)", "jit_f(7)", "jit_s(9)", "jit_g(11)"], ["jit_p(5)", "jit_f(7)", "jit_s(9)", "jit_g(11)"]),
+        (
+            ["jit_p(5)", "", "", "jit_s(9)"],
+            [],
+            ["jit_a(1)", "jit_b(3)", "jit_p(5)", "jit_s(9)"],
+            ["jit_p(5)", "", "", "jit_s(9)"],
+        ),
+        (
+            ["jit_p(5)", "", "jit_s(9)", ""],
+            [],
+            ["jit_b(3)", "jit_p(5)", "jit_f(7)", "jit_s(9)", "jit_g(11)"],
+            ["jit_p(5)", "jit_f(7)", "jit_s(9)", "jit_g(11)"],
+        ),
     ],
 )
 def test_the_newest_programs_are_those_that_were_compiled(programs, ran, embedded, named):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.model.test_verdict import load
-from tpuprof.model.busy_machine import waits_of_each
+from tpuprof.model.busy_machine import ALL_CPUS_FROM_SHARE, DOUBTFUL_FROM_SHARE, busy_machine, waits_of_each
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.verdict import bound_of
 from tpuprof.model.verdict_sentence import sentence
@@ -76,3 +76,12 @@ def test_a_read_is_not_the_only_cause_of_turns(waited, tracing, said):
     assert (bound.word, bound.ms) == ("sync", 13.0)
     more = " The host waits longer for the device inside the runtime, 30.0 ms, and the device idles 48.0 ms while the"
     assert (more in sentence(bound, turns, 0.0)) == said
+
+
+@pytest.mark.parametrize(("used", "free"), [(ALL_CPUS_FROM_SHARE, False), (ALL_CPUS_FROM_SHARE - 0.01, True)])
+def test_a_free_machine_is_advised_where_other_work_had_the_cpus(used, free):
+    """Four devices on two CPUs wait for them on a free machine as well."""
+    facts = {"cpu_wait_share": DOUBTFUL_FROM_SHARE, "cpus_used": 2 * used, "cpus": 2.0}
+    (said,) = busy_machine({"capture": facts})
+    assert said.endswith("capture again on a free machine") is free
+    assert ("the program itself used 85 % of the CPUs" in said) is not free

@@ -73,10 +73,16 @@ def busy_machine(info: dict[str, Any]) -> list[str]:
     share = cpu_wait(info)
     if share is None or share < DOUBTFUL_FROM_SHARE:
         return []
+    waited = f"the program's threads waited for a CPU for {format_share(share)} of the time that they could have run"
+    used = cpu_use(info)
+    if used is not None and used >= ALL_CPUS_FROM_SHARE:
+        return [
+            f"{waited}, and the program itself used {format_share(used)} of the CPUs. With more of them, what the host "
+            "does takes less time"
+        ]
     return [
-        f"the program's threads waited for a CPU for {format_share(share)} of the time that they could have run: "
-        "other work had the CPUs, or these threads had too few. What the host does takes longer here than on a free "
-        "machine, so the verdict may be about that; capture again on a free machine"
+        f"{waited}: other work had the CPUs, or these threads had too few. What the host does takes longer here than "
+        "on a free machine, so the verdict may be about that; capture again on a free machine"
     ]
 
 
