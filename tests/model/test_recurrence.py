@@ -1,6 +1,7 @@
 """Compiles of captured steps that come again, that never do, and those of which it is unknown."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from tpuprof.model.compile.recurrence import (
 )
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.table import StepSource
+from tpuprof.render.facts import START_FROM_S, fact_lines
 from tpuprof.safe_text import TO_SAFE
 
 LINE, OTHER = "train (train.py:20)", "evaluate (train.py:7)"
@@ -274,6 +276,7 @@ def test_steps_behind_the_capture_are_none_before_it(tmp_path):
     """A capture of steps that compile is kept while a steadier part is looked for: those steps have records too."""
     found = run_folder(tmp_path, later=later(80, 10, 0.08), around=(4, 3)).compile_history
     assert (found.steps_before, found.compiling_before) == (4, 4)
+    assert (found.graphs_before, found.seconds_before) == (4, 2.0)
     assert (found.steps_after, found.compiling_after) == (83, 13)
     assert found.seconds_after == pytest.approx(0.08 + 3 * 0.5)
     assert found.wall_seconds_after == pytest.approx(10 + 3)
@@ -476,3 +479,16 @@ def test_a_step_that_logs_and_compiles_a_little_is_no_start_up_cost(tmp_path, lo
     report = run_folder(tmp_path, later=later(100), logs=logs)
     assert EXPLAINS_FROM_SHARE == 40_000 / (40_000 + 120_000)
     assert (len(report.phases), report.steps.count) == (phases, 8 - phases)
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(START_FROM_S, True), (START_FROM_S - 0.1, False)])
+def test_compiles_of_the_start_are_told_where_no_finding_is_about_them(tmp_path, seconds, told):
+    """A list that grew compiled for 11.6 of 16 s before the captured steps, and the text had no word about it."""
+    found = run_folder(tmp_path, later=later(80, 10, 0.08), around=(4, 3))
+    history = replace(found.compile_history, seconds_before=seconds, source_before="train.py:9")
+    said = [
+        text for subject, text in fact_lines(replace(found, compile_history=history)) if subject == "Start"
+    ]
+    assert said == (
+        ["4 graphs compiled before the captured steps, in 5.00 s, longest at train.py:9"] if told else []
+    )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof.instrument.stack_frames import source_of
 from tpuprof.json_notes import parse_json, read_text
 from tpuprof.model.intervals import union
 from tpuprof.records import record
@@ -127,6 +128,25 @@ def compile_frames(records: list[StepRecord], numbers: Sequence[int] = ()) -> di
             at = bisect_right(ordered, each.step) - 1
             found.setdefault(ordered[at] if at >= 0 and each.captured else each.step, each.frames)
     return found
+
+
+def compile_lines_before(records: Sequence[StepRecord]) -> dict[str, float]:
+    """Time of compiles before the captured steps by line (s)."""
+    lines: dict[str, float] = {}
+    for each in records:
+        for line, seconds in (each.line_seconds if each.before else {}).items():
+            lines[line] = lines.get(line, 0.0) + seconds
+    return lines
+
+
+def longest_compile_before(records: Sequence[StepRecord]) -> str:
+    """Line of the program (`file:line`) that compiled longest before the captured steps; empty where unknown."""
+    lines = {line: seconds for line, seconds in compile_lines_before(records).items() if source_of(line)}
+    if lines:
+        return source_of(max(lines, key=lambda line: lines[line]))
+    before = [each for each in records if each.before and each.frames]
+    longest = max(before, key=lambda each: each.compile_seconds, default=None)
+    return source_of(longest.frames[0]) if longest is not None else ""
 
 
 def compile_seconds_before(records: Sequence[StepRecord]) -> float:

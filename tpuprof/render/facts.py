@@ -12,7 +12,7 @@ from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, HostStackRow, InputRow, OutlierRow, SliceMessageRow
 from tpuprof.report.step_times import runs_ahead
-from tpuprof.units import counted, format_bytes, format_ms, format_share
+from tpuprof.units import MS_PER_S, counted, format_bytes, format_ms, format_share
 
 # Entries of each kind that a line names; the JSON has all.
 SHOWN = 3
@@ -22,6 +22,8 @@ LINE_FROM_STEP_SHARE = 0.01
 _OWN_FROM_SHARE = 0.5
 # Of code that gives the device no work, at a line that calls programs as well: `train_step(...)` is both.
 BESIDE_CALLS = "Python at a line that also calls programs"
+# Compiling before the captured steps from which it is told (s): what somebody who waits for it notices. A judgement.
+START_FROM_S = 5.0
 # From this many times its time per step on, a loop's iterations are longer than rounding explains (ratio).
 _ROUNDING = 1.005
 
@@ -44,6 +46,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Phases", _phases),
         ("CPU fallbacks", _fallbacks),
         ("Graph cuts", _graph_cuts),
+        ("Start", _start),
         ("Compilation cache", _cache),
     ]
     return [(subject, of_steps(line, report)) for subject, make in makers for line in make(report)]
@@ -342,6 +345,20 @@ def _graphs(per_step: float, steps: int) -> str:
     if per_step < 1 and steps:
         return f"{counted(round(per_step * steps), 'graph')} in {counted(steps, 'step')}"
     return f"{per_step:.3g} graph{'s' if per_step != 1 else ''} per step"
+
+
+def _start(report: Report) -> list[str]:
+    """Compiles before the captured steps, where no finding is about them."""
+    history = report.compile_history
+    seconds, failed = (
+        history.seconds_before or 0.0,
+        {each.rule for each in report.findings if each.status == "failed"},
+    )
+    if seconds < START_FROM_S or "slow-compile" in failed:
+        return []
+    graphs = counted(history.graphs_before or 0, "graph")
+    at = f", longest at {history.source_before}" if history.source_before else ""
+    return [f"{graphs} compiled before the captured steps, in {format_ms(seconds * MS_PER_S)}{at}"]
 
 
 def _cache(report: Report) -> list[str]:

@@ -354,7 +354,8 @@ class CompileHistory:
 
     `returns` says whether compiles of the captured steps come again: yes, never, unknown, or empty without any.
     `seconds_after` is what compiling took of the `wall_seconds_after` that were counted; `ended` tells that the
-    count lasted until the program's end.
+    count lasted until the program's end. `graphs_before` were compiled before the capture in `seconds_before`, longest
+    at the line `source_before`.
     """
 
     steps_before: int | None = None
@@ -367,6 +368,9 @@ class CompileHistory:
     wall_seconds_after: float | None = None
     ended: bool = False
     returns: str = ""
+    graphs_before: int | None = None
+    seconds_before: float | None = None
+    source_before: str = ""
 
 
 @record(frozen=True)

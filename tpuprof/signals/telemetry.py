@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.chips import chip_of
-from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.cause import EXPLAINED
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.cpu_plugin import on_cpu_plugin
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.python_tools import python_tools
 from tpuprof.model.run_facts import defers_ops
-from tpuprof.model.telemetry import StepRecord, compile_seconds_before
+from tpuprof.model.telemetry import (
+    StepRecord,
+    compile_lines_before,
+    compile_seconds_before,
+    longest_compile_before,
+)
 from tpuprof.records import record as frozen
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
@@ -107,17 +111,9 @@ class TelemetrySignals(SignalsBase):
     @signal("share")
     def startup_longest_line_share(self) -> float:
         """Share of the time of compiles before the captured steps that the line has which compiled longest."""
-        lines = self._startup_lines()
+        lines = compile_lines_before(self.records)
         total = sum(lines.values())
         return max(lines.values()) / total if total > 0 else 1.0
-
-    def _startup_lines(self) -> dict[str, float]:
-        """Time of compiles before the captured steps by line (s)."""
-        lines: dict[str, float] = {}
-        for record in self.records:
-            for line, seconds in (record.line_seconds if record.before else {}).items():
-                lines[line] = lines.get(line, 0.0) + seconds
-        return lines
 
     @signal("s")
     def startup_short_compile_seconds(self) -> float:
@@ -128,12 +124,7 @@ class TelemetrySignals(SignalsBase):
     @signal("text")
     def startup_compile_source(self) -> str:
         """Line of the program (`file:line`) that compiled longest before the captured steps; may be empty."""
-        lines = {line: seconds for line, seconds in self._startup_lines().items() if source_of(line)}
-        if lines:
-            return source_of(max(lines, key=lambda line: lines[line]))
-        before = [record for record in self.records if record.before and record.frames]
-        longest = max(before, key=lambda each: each.compile_seconds, default=None)
-        return source_of(longest.frames[0]) if longest is not None else ""
+        return longest_compile_before(self.records)
 
     @signal("steps")
     def startup_compiles(self) -> int:

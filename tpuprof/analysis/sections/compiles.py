@@ -13,7 +13,7 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.model.steps.table import StepSource
-from tpuprof.model.telemetry import compiles_before
+from tpuprof.model.telemetry import compile_seconds_before, compiles_before, longest_compile_before
 from tpuprof.report.schema import Cause, CompileRow
 from tpuprof.report.sections import CompileHistory
 from tpuprof.units import PS_PER_NS, ps_to_ms
@@ -122,6 +122,9 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
         wall_seconds_after=after.wall_seconds if after else None,
         ended=bool(after and after.ended),
         returns=_returns(host, own) or (Returns.NEVER.value if once else ""),
+        graphs_before=sum(each.compiles for each in host.records if each.before) if host.records else None,
+        seconds_before=compile_seconds_before(host.records) if host.records else None,
+        source_before=longest_compile_before(host.records),
     )
 
 
