@@ -22,7 +22,7 @@ LINE_FROM_STEP_SHARE = 0.01
 _OWN_FROM_SHARE = 0.5
 # Of code that gives the device no work, at a line that calls programs as well: `train_step(...)` is both.
 BESIDE_CALLS = "Python at a line that also calls programs"
-# Compiling before the captured steps from which it is told (s): what somebody who waits for it notices. A judgement.
+# Compiling before the captured steps from which it is shown (s): what somebody who waits for it notices. A judgement.
 START_FROM_S = 5.0
 # From this many times its time per step on, a loop's iterations are longer than rounding explains (ratio).
 _ROUNDING = 1.005
