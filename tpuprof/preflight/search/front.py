@@ -96,8 +96,10 @@ def front(results: list[Result]) -> list[Result]:
     return sorted(best, key=lambda each: (each.cost_ms, _simple_first(each)))
 
 
-def _simple_first(each: Result) -> tuple[int, float, str]:
-    return len(each.point), each.cost_ms, repr(each.point)
+def _simple_first(each: Result) -> tuple[int, float, str, int, float]:
+    # Memory and compile time that differ by less than the front looks at decide last: the order in which points were
+    # tried must not.
+    return len(each.point), each.cost_ms, repr(each.point), each.hbm or 0, each.compile_s or 0.0
 
 
 def _beats(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
