@@ -192,7 +192,7 @@ print("went on", flush=True)
     assert ended(code)[:2] == (["written", "closed"], -signal.SIGTERM)
 
 
-# libtpu handles the signal from the begin of its runtime on, also where that finds no TPU.
+# libtpu handles the signal from the start of its runtime on, also where that finds no TPU.
 BEGUN = """
 import jax
 

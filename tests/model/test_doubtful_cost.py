@@ -80,6 +80,11 @@ def test_a_price_is_no_second_bound_of_the_same_without_a_word_on_what_differs(s
             29.4,
             " Without the read, a step may be up to 29.4 ms shorter, which is more than 23.9 ms: host and",
         ),
+        (
+            24.0,
+            29.4,
+            " Without the read, a step may be up to 29.4 ms shorter, which is more than 23.9 ms: host and",
+        ),
         (13.2, 24.0, "of each step."),
     ],
 )

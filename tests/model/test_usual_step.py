@@ -6,11 +6,12 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.sections.steps import mean_step
-from tpuprof.analysis.sections.usual_step import AS_LONG_FROM, usual_step
+from tpuprof.analysis.sections.usual_step import usual_step
 from tpuprof.model.compile import recurrence
 from tpuprof.model.compile.recurrence import CLASSES_PER_DOUBLING, AfterCapture, History
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host_run import read_host_run
+from tpuprof.model.outside_capture import AS_LONG_FROM
 from tpuprof.model.verdict import bound_of
 
 # Of each of eight steps (ms): the next batch, and how long Python collects garbage in one of them.

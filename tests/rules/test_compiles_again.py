@@ -55,7 +55,7 @@ def test_first_calls_leave_compiles_of_each_step_their_line_and_confidence(first
     """`lax.scan` of a closure compiled in 43 of 43 steps: "unknown whether compiles come again", at `predict`'s line."""
     found = after_first_calls(first_ms)
     assert COMES_AGAIN_UNKNOWN not in found.title
-    assert found.title.endswith("; of 1 of them it is unknown whether they come again")
+    assert found.title.endswith("; it is unknown whether 1 of them comes again")
     assert found.evidence[0].source == "train.py:28"
     assert found.confidence == confidence
     assert 500 / (500 + 400) > SURE_FROM_SHARE > 500 / (500 + 600)

@@ -37,6 +37,14 @@ def test_a_mean_is_no_share_of_each_step(count, title):
     assert outcome.title == title
 
 
+def test_what_compiles_leave_is_of_all_steps_too():
+    price = counterfactual(Change(host={SLEEPS: 0.0}))
+    outcome = said(2, "The device waits 50 % of each step without its compiles for data", price)
+    assert outcome.title == (
+        "The device waits 50 % of the steps' time without their compiles (nearly all of it in 2 of 8 steps) for data"
+    )
+
+
 def test_so_is_the_share_that_stands_behind_a_title():
     outcome = failed(
         0.5,

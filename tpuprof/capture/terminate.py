@@ -4,7 +4,7 @@ Python runs a handler between two of its instructions. A program that hangs in n
 host never joins, a device that does not answer) never comes to the next one, but ends on SIGTERM without tpuprof. So a
 native thread counts the time (`_watched_end.c`). Where that module is missing, only Python's handler is there.
 
-libtpu handles SIGTERM from the begin of its runtime on: it writes where the process is, and ends it without Python's
+libtpu handles SIGTERM from the start of its runtime on: it writes where the process is, and ends it without Python's
 end. Ours comes before that, and then lets libtpu end the process. Other compiled code that handles the signal, as JAX's
 notice of preemption does, has training go on, and is left alone.
 """

@@ -118,20 +118,22 @@ def capture(
             _attach(folder, session, addr, duration)
         else:
             flags |= {"--steps": steps is not None}
-            from dataclasses import replace
-
-            from tpuprof.share.command_line import without_secrets
-
-            orders = _orders(out, folder, session, amounts, flags, listed_as)
-            _launch(words, replace(orders, command=without_secrets(words)))
+            _launch(words, _orders(out, folder, session, amounts, flags, listed_as, words))
 
 
 def _orders(
-    out: Path, folder: Path, session: str, amounts: dict[str, int], flags: dict[str, bool], listed_as: str
+    out: Path,
+    folder: Path,
+    session: str,
+    amounts: dict[str, int],
+    flags: dict[str, bool],
+    listed_as: str,
+    command: list[str],
 ) -> Orders:
     from tpuprof.capture.orders import Orders
     from tpuprof.capture.pod import VARIABLE, place_of
     from tpuprof.cli.opening import is_url
+    from tpuprof.share.command_line import without_secrets
 
     member, members = place_of(os.environ.pop(VARIABLE, ""))
     if is_url(out):
@@ -148,6 +150,7 @@ def _orders(
         member=member,
         members=members,
         listed_as=listed_as,
+        command=without_secrets(command),
     )
 
 

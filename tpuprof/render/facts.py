@@ -350,11 +350,9 @@ def _graphs(per_step: float, steps: int) -> str:
 def _start(report: Report) -> list[str]:
     """Compiles before the captured steps, where no finding is about them."""
     history = report.compile_history
-    seconds, failed = (
-        history.seconds_before or 0.0,
-        {each.rule for each in report.findings if each.status == "failed"},
-    )
-    if seconds < START_FROM_S or "slow-compile" in failed:
+    seconds = history.seconds_before or 0.0
+    found = any(each.rule == "slow-compile" and each.status == "failed" for each in report.findings)
+    if found or seconds < START_FROM_S:
         return []
     graphs = counted(history.graphs_before or 0, "graph")
     at = f", longest at {history.source_before}" if history.source_before else ""

@@ -14,7 +14,8 @@ from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABL
 from tpuprof.rules.host_names import with_hosts
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded, doubted, measured
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
-from tpuprof.rules.shared.few_steps import of_few_steps, of_the_mean, uneven
+from tpuprof.rules.shared.few_steps import of_few_steps, uneven
+from tpuprof.rules.shared.step_shares import of_the_mean
 from tpuprof.rules.shared.timeline_evidence import Places
 from tpuprof.rules.shared_savings import saved_together, shared_savings
 from tpuprof.rules.thresholds import (

@@ -18,19 +18,12 @@ from tpuprof.model.decisions import MS, SHARE, Decisions
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
 from tpuprof.model.median import median
-from tpuprof.model.outside_capture import SELDOM_FROM, lacking, outside_of
+from tpuprof.model.outside_capture import AS_LONG_FROM, LONG_FROM, SELDOM_FROM, lacking, outside_of
 from tpuprof.model.step_times import Bound, StepTimes, with_some, without_part, without_some
 from tpuprof.model.verdict import bound_of
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE, spoken
 from tpuprof.records import record
 from tpuprof.units import counted, format_ms, format_share, ps_to_ms
-
-# How much longer than the usual step one must be that alone holds a cause, for later steps as long to be counted
-# (ratio): noise does not make twice of it. A judgement.
-LONG_FROM = 2.0
-# Share of its length from which a later step is as long (share): the start of an epoch took 0.8 to 1.2 of its middle.
-# Of 167 steps of 58 ms on a busy machine, 13 took 124 ms or more, and 6 held such a start or were as long. A judgement.
-AS_LONG_FROM = 0.7
 
 
 @record(frozen=True)

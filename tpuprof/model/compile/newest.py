@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,34 +27,23 @@ def with_newest(compiles: list[Compile], ran: Collection[str], embedded: Collect
     Programs are numbered as they are compiled: one between two compiles whose programs are known has a number between
     theirs. Compiles are left as they were where programs carry no running number, or are too few.
     """
-    unknown = [row for row, each in enumerate(compiles) if each.program not in embedded]
+    numbers = {name: number for name in embedded if (number := number_of(name)) is not None}
     taken = {each.program for each in compiles} | set(ran)
-    free = sorted(
-        (number, name) for name in embedded if name not in taken and (number := number_of(name)) is not None
-    )
-    if not unknown or not free or any(number_of(name) is None for name in embedded):
+    free = sorted((number, name) for name, number in numbers.items() if name not in taken)
+    if not free or len(numbers) < len(embedded):
         return compiles
     named = list(compiles)
-    known = [-1 if row in unknown else number_of(each.program) or 0 for row, each in enumerate(compiles)]
-    for rows in _side_by_side(unknown):
-        above = known[rows[0] - 1] if rows[0] else -1
-        below = known[rows[-1] + 1] if rows[-1] + 1 < len(compiles) else COUNTS_BELOW
+    for unknown, group in groupby(range(len(compiles)), lambda row: compiles[row].program not in numbers):
+        if not unknown:
+            continue
+        rows = list(group)
+        above = numbers[compiles[rows[0] - 1].program] if rows[0] else -1
+        below = numbers[compiles[rows[-1] + 1].program] if rows[-1] + 1 < len(compiles) else COUNTS_BELOW
         between = [name for number, name in free if above < number < below][-len(rows) :]
         if len(between) == len(rows):
             for row, name in zip(rows, between, strict=True):
                 named[row] = replace(compiles[row], program=name)
     return named
-
-
-def _side_by_side(rows: list[int]) -> list[list[int]]:
-    """Rows in order, those that follow each other together."""
-    found: list[list[int]] = []
-    for row in rows:
-        if found and row == found[-1][-1] + 1:
-            found[-1].append(row)
-        else:
-            found.append([row])
-    return found
 
 
 def number_of(program: str) -> int | None:

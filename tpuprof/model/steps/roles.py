@@ -12,7 +12,7 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps.programs import runs_on_cpu
-from tpuprof.model.steps.training_calls import Calls, Trains, in_program_name
+from tpuprof.model.steps.training_calls import Calls, Trains, function_of_program, in_program_name
 
 # What is put behind the name of a function for its calls that train nothing.
 OTHER = " (without an update)"
@@ -24,22 +24,19 @@ def by_role(called: Calls, device: DeviceActivity, trains: Trains) -> Calls:
     As they are where the device does not show what each call ran: a device other than the CPU names its programs
     itself, and calls are run in their order.
     """
-    runs = runs_on_cpu(device, called.recorded)
-    if runs is None:
-        return called
+    programs = list(dict.fromkeys(device.ops.program))
     labels: dict[str, list[int]] = {}
-    for row, name in runs.functions.items():
-        labels.setdefault(in_program_name(name), []).append(row)
+    for row, name in enumerate(programs):
+        labels.setdefault(in_program_name(function_of_program(name)), []).append(row)
     several = {
         row: labels[in_program_name(name)]
         for row, name in called.functions.items()
         if len(labels.get(in_program_name(name), ())) > 1
     }
-    if not several:
+    runs = runs_on_cpu(device, called.recorded) if several else None
+    if runs is None:
         return called
     training = trains(called.functions.values()).programs
-    # The last is the one of runs that the trace has no op of.
-    programs = [*dict.fromkeys(device.ops.program), ""]
     label, functions = called.label.copy(), dict(called.functions)
     for function, own in several.items():
         other = [each for each in own if programs[each] not in training]

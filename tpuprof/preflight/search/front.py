@@ -97,8 +97,8 @@ def front(results: list[Result]) -> list[Result]:
 
 
 def _simple_first(each: Result) -> tuple[int, float, str, int, float]:
-    # Memory and compile time that differ by less than the front looks at decide last: the order in which points were
-    # tried must not.
+    # Where nothing else differs, memory and compile time decide by less than the front looks at, so that the order in
+    # which points were tried does not.
     return len(each.point), each.cost_ms, repr(each.point), each.hbm or 0, each.compile_s or 0.0
 
 

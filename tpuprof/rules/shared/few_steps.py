@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tpuprof import parts as part
 from tpuprof.model.in_few_steps import few_of, said_of_few, said_of_mean
-from tpuprof.model.verdict_sentence import MEAN
 from tpuprof.rules.base import FAILED, Outcome, Price
+from tpuprof.rules.shared.step_shares import of_the_mean
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.units import counted
@@ -21,9 +21,7 @@ ROUGHLY = (
 )
 # Waits of the device that a price may take out.
 _WAITS = (part.COLLECTIVE, part.OFFLOAD)
-_OF_EACH, _PER = " of each step", " per step"
-# What `of_each_step` says of steps of which compiles take much, and the same of all steps together.
-_WITHOUT, _ALL_WITHOUT = " without its compiles", " without their compiles"
+_PER = " per step"
 
 
 def of_few_steps(outcome: Outcome, signals: Signals, *, comes_back: bool = False, waits: str = "") -> Outcome:
@@ -68,15 +66,6 @@ def uneven(signals: Signals) -> bool:
     return seen and bool(said_of_mean(steps.wall_ms.tolist(), (steps.wall_ms - busy).tolist()))
 
 
-def of_the_mean(title: str) -> str:
-    """A title whose share is of such a mean."""
-    return _of_all(title).replace(_OF_EACH, f" of {MEAN}", 1)
-
-
-def _of_all(title: str) -> str:
-    return title.replace(_OF_EACH + _WITHOUT, _OF_EACH + _ALL_WITHOUT, 1)
-
-
 def _parts(price: Price | None) -> set[str]:
     """Parts of the host's time that are the cost, or waits of the device; empty where a price takes out more."""
     changes = [each for each in (price.least, price.most) if each is not None] if price is not None else []
@@ -89,8 +78,5 @@ def _parts(price: Price | None) -> set[str]:
 
 
 def _title(title: str, few: str) -> str:
-    if _OF_EACH + _WITHOUT in title:
-        return title.replace(_OF_EACH + _WITHOUT, f" of the steps' time{_ALL_WITHOUT} ({few})", 1)
-    if _OF_EACH in title:
-        return title.replace(_OF_EACH, f" of the steps' time ({few})", 1)
-    return title.replace(_PER, f"{_PER} ({few})", 1)
+    of_all = of_the_mean(title, f" ({few})")
+    return of_all if of_all != title else title.replace(_PER, f"{_PER} ({few})", 1)

@@ -6,9 +6,7 @@ from tpuprof import parts as part
 from tpuprof.model.host.reads import spoken_read
 from tpuprof.report.host_lines import library_place
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
-from tpuprof.units import format_share
 
 
 def in_library(signals: Signals, source: str) -> str:
@@ -34,13 +32,6 @@ def blocked_evidence(signals: Signals) -> list[Evidence]:
         Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
         for row in signals.host_reads
     ]
-
-
-def of_each_step(signals: Signals, ms: float) -> str:
-    """A time as its share of each step, and of what compiles leave of it where they take much of it."""
-    if signals.uncompiled_ms > (1 - FAILS_FROM_SHARE) * signals.step_ms:
-        return f"{format_share(ms / signals.step_ms)} of each step"
-    return f"{format_share(ms / signals.uncompiled_ms)} of each step without its compiles"
 
 
 def blocked_by_reads(signals: Signals) -> float:

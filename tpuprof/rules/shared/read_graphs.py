@@ -12,9 +12,9 @@ from tpuprof.rules.shared.named_reads import (
     at_place,
     blocked_by_reads,
     blocked_evidence,
-    of_each_step,
     spoken,
 )
+from tpuprof.rules.shared.step_shares import of_each_step
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change

@@ -24,7 +24,7 @@ from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.labels import places_text
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
-from tpuprof.rules.shared.returning_compiles import by_line, may_not_return, often_compiled, returning_parts
+from tpuprof.rules.shared.returning_compiles import by_line, often_compiled, returning
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
@@ -46,8 +46,8 @@ MAY_BE_ONCE = 0.5
 # 0.35. A judgement: half.
 RATE_WITHIN = 0.5
 COMES_AGAIN_UNKNOWN = "; it is unknown whether compiles come again"
-# Share of the price that compiles which come again make up, from which those of which that is unknown leave it its
-# confidence (share): first calls in a capture that begins with the training. A judgement: half.
+# Share of a price's upper end that is known to come again from which the finding keeps its confidence (share): the rest
+# may be first calls, in a capture that begins with the training. A judgement: half.
 SURE_FROM_SHARE = 0.5
 # The cause of a compile that made the same program, and all others: each has advice of its own in JAX. Where JAX says
 # which of the causes it was, that is all; else all are advised, and how to learn which one it is (`ask`).
@@ -88,15 +88,15 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         return passed(reason=f"compiles in the captured steps have other causes ({len(compiles)})")
     if uncut(signals):
         return passed(reason=SEE)
-    least, most = returning_parts(signals, compiles, chosen)
-    unsure = may_not_return(signals, compiles, chosen)
-    sure = often_compiled([row for row in chosen if row not in unsure] or chosen)
+    least, most, doubtful = returning(signals, compiles, chosen)
+    unsure = {id(row) for row in doubtful}
+    sure = often_compiled([row for row in chosen if id(row) not in unsure] or chosen)
     first = _first_dispatch(signals)
     compiling = signals.compile_share + _beside_compiling(signals, first)
     share = compiling * most
     part_of_all = _part_of_all(compiles, chosen)
     seen, alone = compiling * part_of_all, signals.compile_share * part_of_all
-    shown = sorted(chosen, key=lambda row: (row in unsure, _lacks_a_line(row)))[:SHOWN]
+    shown = sorted(chosen, key=lambda row: (id(row) in unsure, _lacks_a_line(row)))[:SHOWN]
     evidence = [compile_evidence(row) for row in shown]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
@@ -217,7 +217,7 @@ def _title(
     if unsure == len(chosen):
         return text + COMES_AGAIN_UNKNOWN
     if unsure:
-        return f"{text}; of {unsure} of them it is unknown whether they come again"
+        return f"{text}; it is unknown whether {unsure} of them {'comes' if unsure == 1 else 'come'} again"
     after = signals.after_capture if rarer else None
     return text + (
         f"; after the capture {after.compiling_steps} of {after.steps_text} compiled" if after else ""

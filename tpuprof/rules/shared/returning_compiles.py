@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from typing import NamedTuple
 
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.recurrence import AGAIN, RETURNS_FROM_STEPS, Returns, late_of, rate, returns
@@ -12,46 +12,42 @@ from tpuprof.report.schema import CompileRow
 from tpuprof.signals import Signals
 
 
-def returning_parts(
-    signals: Signals, compiles: list[CompileRow], chosen: list[CompileRow]
-) -> tuple[float, float]:
-    """Share of all compile time that the chosen compiles take at the rate at which they return: at least, at most.
+class Returning(NamedTuple):
+    """What of some compiles comes again: their share of all compile time at least and at most, and those in doubt.
+
+    Both are at the rate at which they return. Of `unsure` it is unknown whether they do.
+    """
+
+    least: float
+    most: float
+    unsure: list[CompileRow]
+
+
+def returning(signals: Signals, compiles: list[CompileRow], chosen: list[CompileRow]) -> Returning:
+    """What of the chosen compiles comes again.
 
     Whether they return is a matter of their line: it may compile for one cause now and for another one then.
     """
     total = sum(row.duration_ms for row in compiles)
     if not total:
-        return 0.0, 0.0
-    least = most = 0.0
-    for rows, again, counts in _lines_that_return(signals, compiles, chosen):
-        took = sum(row.duration_ms for row in rows)
-        most += took * counts * (again is not Returns.NEVER)
-        least += took * counts * (again is Returns.YES)
-    return least / total, most / total
-
-
-def may_not_return(
-    signals: Signals, compiles: list[CompileRow], chosen: list[CompileRow]
-) -> list[CompileRow]:
-    """Those of the chosen compiles of which it is unknown whether they come again."""
-    lines = _lines_that_return(signals, compiles, chosen)
-    return [row for rows, again, _ in lines if again is Returns.UNKNOWN for row in rows]
-
-
-def _lines_that_return(
-    signals: Signals, compiles: list[CompileRow], chosen: list[CompileRow]
-) -> Iterator[tuple[list[CompileRow], Returns, float]]:
-    """The chosen compiles of each line, whether they come again, and how often by what they did in the capture."""
+        return Returning(0.0, 0.0, [])
     after, captured = signals.after_capture, len(signals.steps)
+    least = most = 0.0
+    unsure: list[CompileRow] = []
     at_line = by_line(compiles)
     for line, rows in by_line(chosen).items():
+        took = sum(row.duration_ms for row in rows)
         compiling = {(row.host, row.step) for row in at_line[line]}
         before = compiles_before(signals.records_if_noted, line)
         late = late_of((step for _, step in compiling if step is not None), signals.steps.number)
         same = len({(row.host, row.step) for row in at_line[line] if row.cause.kind == AGAIN})
         again = returns(line, len(compiling), captured, after, before, late, same)
         seen = len(compiling) / captured
-        yield rows, again, min(rate(line, seen, captured, after) / seen, 1.0)
+        counts = min(rate(line, seen, captured, after) / seen, 1.0)
+        most += took * counts * (again is not Returns.NEVER)
+        least += took * counts * (again is Returns.YES)
+        unsure += rows if again is Returns.UNKNOWN else []
+    return Returning(least / total, most / total, unsure)
 
 
 def by_line(rows: list[CompileRow]) -> dict[str, list[CompileRow]]:

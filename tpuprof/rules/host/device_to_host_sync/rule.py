@@ -158,11 +158,11 @@ from tpuprof.rules.shared.named_reads import (
     at_place,
     blocked_by_reads,
     blocked_evidence,
-    of_each_step,
     spoken,
 )
 from tpuprof.rules.shared.read_cases import IN_BACKWARD, read_cases
 from tpuprof.rules.shared.read_graphs import GONE, computed_again, own_graphs
+from tpuprof.rules.shared.step_shares import of_each_step
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals

@@ -99,8 +99,8 @@ the same in each step: ask once, before the loop, and keep it.
 [gc] Where it is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins.
 
 [callback] Write functions of a callback (`jax.pure_callback`, `io_callback`, `jax.debug.callback`, `jax.debug.print`)
-in `jax.numpy`, or call them in every hundredth step only, by `jax.lax.cond`. A batch that a callback returns, draw
-before the call and pass it as an argument, such as the `xs` of `jax.lax.scan`.
+in `jax.numpy`, or call them in every hundredth step only, by `jax.lax.cond`. Where a callback returns a batch,
+make the batch before the call, and pass it as an argument, such as the `xs` of `jax.lax.scan`.
 
 [flax] In Flax, `nnx.jit` walks the whole module in Python at each call: bind the module once with `nnx.cached_partial`,
 or split it once with `nnx.split` and give its state to a function of `jax.jit`.

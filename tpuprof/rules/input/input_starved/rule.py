@@ -90,7 +90,7 @@ from tpuprof.report.host_lines import SEEN_FROM_SHARE, Where, lines_of, lines_to
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
-from tpuprof.rules.shared.named_reads import of_each_step
+from tpuprof.rules.shared.step_shares import of_each_step
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -179,7 +179,8 @@ def check(signals: Signals) -> Outcome:
             Change(host=gone, device={part.HOST_IO: 0.0}),
             # What is copied again need not be copied at all; another copy may take as long wherever it is made.
             Change(host={part.INPUT_WAIT: 0.0, part.HOST_TO_DEVICE: 1 - again}),
-            of_step=signals.uncompiled_ms / signals.step_ms,
+            # Compiles that take nearly all of a step do not make what waits take of the rest a little thing.
+            judged_of=signals.uncompiled_ms / signals.step_ms,
         ),
         cases=frozenset({"arguments"}) if given else _cases(waits, again, signals.input_pipelines),
     )
@@ -218,7 +219,6 @@ def _waits(signals: Signals) -> tuple[dict[str, float], float, bool]:
     waits = {name: mean.get(name, 0.0) for name in PARTS}
     share = sum(waits[name] for name in counted) / signals.step_ms
     if _is_paced(signals) or any(row.diagnosis in _LASTING for row in signals.input_pipelines):
-        # Compiles that take nearly all of a step do not make what waits take of the rest a little thing.
         return waits, share, share * signals.step_ms >= FAILS_FROM_SHARE * signals.uncompiled_ms > 0
     usual = {name: typical.get(name, 0.0) for name in PARTS}
     of_usual = sum(usual[name] for name in counted) / signals.typical_ms

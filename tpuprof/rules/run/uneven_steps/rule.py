@@ -71,6 +71,7 @@ import numpy as np
 from tpuprof import parts as part
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
+from tpuprof.model.outside_capture import AS_LONG_FROM, LONG_FROM
 from tpuprof.model.step_columns import Float64, Step, StepColumns
 from tpuprof.model.steps.table import TYPICAL_UP_TO
 from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, verb_at, where_of
@@ -90,9 +91,6 @@ from tpuprof.simulate.change import Change
 from tpuprof.units import MS_PER_S, PS_PER_MS, counted, format_ms, format_share
 
 SHOWN = 8
-# How much longer than the usual step slow ones must be, for later steps that are as long to be counted (ratio): lengths
-# are noted in classes, and noise does not make twice of a step. A judgement.
-LONG_FROM = 2.0
 # Why it passes where nothing says what slow steps do.
 UNSEEN = "noise of the machine, batches that arrive in bursts and a host that runs ahead look the same"
 # Why it passes where slow steps wait for the work of all steps.
@@ -188,17 +186,13 @@ def _even_so(signals: Signals, cause: str, of_cause: list[int]) -> str:
 
 
 def _too_seldom(signals: Signals, rows: StepColumns, even: Int64, own: list[int], excess_ms: float) -> str:
-    """Why slow steps matter little: few later ones take as long. Empty where they do, or where that was not noted.
-
-    A later step is as long where it is nearer to the shortest of the slow ones than to the usual one.
-    """
-    after = signals.after_capture
-    usual, shortest = median(rows.wall_ms[even]), float(rows.wall_ms[own].min())
-    share = after.share_of_longer((usual + shortest) / 2 * PS_PER_MS) if after is not None else None
-    if after is None or share is None or not after.took or shortest < LONG_FROM * usual:
+    """Why slow steps matter little: few later ones take as long. Empty where they do, or where that was not noted."""
+    after, shortest = signals.after_capture, float(rows.wall_ms[own].min())
+    if after is None or not after.took or shortest < LONG_FROM * median(rows.wall_ms[even]):
         return ""
+    share = after.share_of_longer(AS_LONG_FROM * shortest * PS_PER_MS)
     later_ms = after.took * MS_PER_S / after.steps
-    if share * excess_ms >= UNEVEN_FROM_SHARE * later_ms:
+    if share is None or share * excess_ms >= UNEVEN_FROM_SHARE * later_ms:
         return ""
     return f"{format_share(share)} of {after.steps_text} after the capture took as long"
 

@@ -52,7 +52,7 @@ from tpuprof.rules.shared.fallbacks import (
     waits_that_stay,
 )
 from tpuprof.rules.shared.recompiles import SHOWN, compile_evidence
-from tpuprof.rules.shared.returning_compiles import returning_parts
+from tpuprof.rules.shared.returning_compiles import returning
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.units import times
@@ -91,7 +91,7 @@ def check(signals: Signals) -> Outcome:
     share = 1 - signals.busy_share
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="masks select, but the device hardly idles")
-    least, most = returning_parts(signals, signals.step_compiles, compiles) if compiles else (0.0, 0.0)
+    least, most, _ = returning(signals, signals.step_compiles, compiles)
     reads = reads_that_stay(signals)
     stays = [*reads, *waits_that_stay(signals)]
     return failed(
