@@ -7,7 +7,7 @@ import pytest
 from tpuprof.parts import ELSEWHERE
 from tpuprof.render.facts import _outliers
 from tpuprof.report.sections import RunSummary
-from tpuprof.report.step_times import AHEAD_BELOW, runs_ahead, step_times, step_to_compare
+from tpuprof.report.step_times import AHEAD_BELOW, APART_FROM, runs_ahead, step_times, step_to_compare
 
 
 def report(median, mean=10.0, busy=1.0, verdict=("sync", 1.0), said=""):
@@ -57,10 +57,24 @@ def test_what_slow_steps_are_compared_with():
 
 
 def test_the_mean_counts_where_it_is():
-    assert step_times(report(9.0)) == "median 9.00 ms, p95 18.0 ms"
+    assert step_times(report(9.5)) == "median 9.50 ms, p95 19.0 ms"
     assert step_times(report(2.0)).startswith(
         "mean 10.0 ms (the host runs ahead of the device: half of the steps end"
     )
+
+
+@pytest.mark.parametrize(
+    ("mean", "said"),
+    [
+        (10.0 * (1 + APART_FROM), "median 10.0 ms, mean 11.0 ms, p95 20.0 ms"),
+        (10.0 * (1 - APART_FROM), "median 10.0 ms, mean 9.00 ms, p95 20.0 ms"),
+        (10.9, "median 10.0 ms, p95 20.0 ms"),
+        (None, "median 10.0 ms, p95 20.0 ms"),
+    ],
+)
+def test_a_mean_that_lies_apart_is_said_as_well(mean, said):
+    """Steps of 72 and 420 ms in turn: "median 308 ms" was all that was said of 261 ms per step."""
+    assert step_times(report(10.0, mean=mean, busy=0.5)) == said
 
 
 def test_a_step_that_waits_for_others_computes_no_more_than_they_do():
