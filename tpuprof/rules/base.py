@@ -42,21 +42,21 @@ class Price:
     """Two replays that bound what a fix saves: what it gains at least, and at most.
 
     Where no replay can tell, `savings` (ms per step) is what was measured or bounds it, with its method; `most` then
-    only says which time that is. `ops` is the
-    time (ms, over the capture) that a fix takes of each op, by program and name, where it is about certain ops.
-    `ceiling` is a bound of the saving by other evidence (share of step time): where a replay gains little and the bound
-    is worth naming, the two disagree, and the price is the range between them. `sure` is what other evidence leaves
-    sure of what is gained at least (share of step time), 1 where it takes nothing away. `hidden` is time of the same
-    cause behind device work (share of step time): where the device idles later for other work of the host, that begins
-    earlier without it, so a replay may save as much more than the finding's share. `of_step` is how long a step takes
-    to which the price belongs, over a captured one (ratio): less than 1 where what is priced is rarer outside of the
-    capture. `judged_of` is the share of the step that a price is little or much of: less than 1 where compiles take the
-    rest, which do not make other time a little thing. `frees_cpus`: what goes is work of the host and programs of its
-    own beside the device's work, so that a device that is this machine's CPU may become faster. `in_all` is all the
-    time of what goes, also beside the device's work (share of step time), where both take CPUs from each other: as much
-    may be saved; `exposed` is the time of it in which such a device idles: what a replay saves beyond that needs host
-    and device to be as fast side by side as alone (1 where that is no question). `note` says what the price leaves out.
-    `decides` says that there is no finding without a price: only the replay tells whether the time costs anything.
+    only says which time that is. `ops` is the time (ms, over the capture) that a fix takes of each op, by program and
+    name, where it is about certain ops. `ceiling` is a bound of the saving by other evidence (share of step time):
+    where a replay gains little and the bound is worth naming, the two disagree, and the price is the range between
+    them. `sure` is what other evidence leaves sure of what is gained at least (share of step time), 1 where it takes
+    nothing away. `hidden` is time of the same cause behind device work (share of step time): where the device idles
+    later for other work of the host, that begins earlier without it, so a replay may save as much more than the
+    finding's share; so is time that may have this cause. `of_step` is how long a step takes to which the price belongs,
+    over a captured one (ratio): less than 1 where what is priced is rarer outside of the capture. `judged_of` is the
+    share of the step that a price is little or much of: less than 1 where compiles take the rest, which do not make
+    other time a little thing. `frees_cpus`: what goes is work of the host and programs of its own beside the device's
+    work, so that a device that is this machine's CPU may become faster. `in_all` is all the time of what goes, also
+    beside the device's work (share of step time), where both take CPUs from each other: as much may be saved; `exposed`
+    is the time of it in which such a device idles: what a replay saves beyond that needs host and device to be as fast
+    side by side as alone (1 where that is no question). `note` says what the price leaves out. `decides` says that
+    there is no finding without a price: only the replay tells whether the time costs anything.
     """
 
     least: Change | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +25,12 @@ from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.labels import places_text
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
+from tpuprof.rules.shared.compile_kinds import (
+    OF_ARGUMENTS,
+    chosen_compiles,
+    compile_evidence,
+    graphs_per_shape,
+)
 from tpuprof.rules.shared.returning_compiles import by_line, often_compiled, returning
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -62,8 +69,6 @@ _EXPLAINED = {
 # functions that the call is given: where those are made again, as a closure is, it compiles again.
 FLOW = "flow"
 _OF_FLOW = ("jit_cond", "jit_scan", "jit_while")
-# Causes that lie in what a program is given.
-OF_ARGUMENTS = ("shape", "dtype")
 # Compiles that reads of conditions make: a value decides how many rounds a Python loop has, or which branch is taken.
 ENDS = "ends"
 _CONDITION = "__bool__ ("
@@ -89,6 +94,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     if uncut(signals):
         return passed(reason=SEE)
     least, most, doubtful = returning(signals, compiles, chosen)
+    also = graphs_per_shape(compiles, chosen, kinds)
+    widest = returning(signals, compiles, [*chosen, *also]).most
     unsure = {id(row) for row in doubtful}
     sure = often_compiled([row for row in chosen if id(row) not in unsure] or chosen)
     first = _first_dispatch(signals)
@@ -107,19 +114,22 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     evidence += _rates(signals)
     if _where_so_many(share, seen) < FAILS_FROM_SHARE:
         return passed(evidence, reason="compiles take too little of the step time to matter")
+    more = _of_other_graphs(also) if widest > most else ""
     # A cure of the lines that are named may leave others, and then saves nothing.
     others = _may_have_others(chosen)
     known = all(row.cause.kind != "unknown" for row in chosen) and not others
+    price = counterfactual(
+        _without(signals, widest, first),
+        _without(signals, 0.0 if others else least, first),
+        of_step=1.0 - compiling * _part_of_all(compiles, [*chosen, *also]) + compiling * widest,
+    )
     return failed(
         min(share + most * _hidden(signals), 1.0),
         evidence,
         title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, unsure=len(unsure))
-        + _lines_text(chosen, others=others),
-        price=counterfactual(
-            _without(signals, most, first),
-            _without(signals, 0.0 if others else least, first),
-            of_step=1.0 - seen + share,
-        ),
+        + _lines_text(chosen, others=others)
+        + more,
+        price=replace(price, hidden=compiling * (widest - most)),
         confidence="low"
         if least < SURE_FROM_SHARE * most
         else "high"
@@ -221,6 +231,16 @@ def _title(
     after = signals.after_capture if rarer else None
     return text + (
         f"; after the capture {after.compiling_steps} of {after.steps_text} compiled" if after else ""
+    )
+
+
+def _of_other_graphs(compiles: list[CompileRow]) -> str:
+    """That the upper end counts these: whether a graph compiles for its shapes alone cannot be seen."""
+    count = len(compiles)
+    are = "is of another graph" if count == 1 else "are of other graphs"
+    return (
+        f"; {counted(count, 'further compile')} at the same line {are}, which may compile once per shape: the upper "
+        f"end counts {'it' if count == 1 else 'them'}"
     )
 
 
@@ -356,45 +376,3 @@ def _line_evidence(line: CompilingLine) -> Evidence:
     steps = listed([str(step) for step in line.steps], SHOWN)
     source = source_of(frame)
     return Evidence(f"{text}; steps after the capture: {steps}", line.seconds, "s", source=source)
-
-
-def chosen_compiles(compiles: list[CompileRow], kinds: tuple[str, ...]) -> list[CompileRow]:
-    """Compiles with a cause of these kinds; those that tell none go with the usual one.
-
-    The first graph of a function has nothing to be compared with. It goes with the graphs that follow of that function.
-    """
-    told = [row.cause.kind for row in compiles if row.cause.kind != "unknown"]
-    kind_of = {"unknown": _usual(told)}
-    chosen = []
-    for row in compiles:
-        kind = kind_of.get(row.cause.kind, row.cause.kind)
-        if kind == "first":
-            function = function_of(row.program)
-            later = [
-                each.cause.kind
-                for each in compiles
-                if each is not row and function_of(each.program) == function
-            ]
-            kind = _usual(later) if function and len(later) >= RETURNS_FROM_STEPS - 1 else kind
-        if kind in kinds:
-            chosen.append(row)
-    return chosen
-
-
-def _usual(kinds: list[str]) -> str:
-    return max(kinds, key=kinds.count) if kinds else "unknown"
-
-
-def compile_evidence(row: CompileRow) -> Evidence:
-    """One compile with its cause, step and line."""
-    return Evidence(
-        text=f"{row.cause.kind}: {row.cause.detail}",
-        value=row.duration_ms,
-        unit="ms",
-        host=row.host,
-        step=row.step,
-        start_ns=row.start_ns,
-        duration_ms=row.duration_ms,
-        source=next(iter(row.cause.places), ""),
-        also=row.cause.also,
-    )

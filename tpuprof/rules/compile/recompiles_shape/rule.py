@@ -87,7 +87,8 @@ from dataclasses import replace
 from tpuprof.model.compile.cause import WEIGHTS
 from tpuprof.report.schema import CompileRow
 from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
-from tpuprof.rules.shared.recompiles import OF_ARGUMENTS, check_kinds, chosen_compiles
+from tpuprof.rules.shared.compile_kinds import OF_ARGUMENTS, chosen_compiles
+from tpuprof.rules.shared.recompiles import check_kinds
 from tpuprof.signals import Signals
 from tpuprof.units import listed
 

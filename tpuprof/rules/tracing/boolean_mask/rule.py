@@ -43,6 +43,7 @@ from tpuprof.report.labels import places_text
 from tpuprof.report.schema import CompileRow
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.shared.compile_kinds import compile_evidence
 from tpuprof.rules.shared.fallbacks import (
     SELECTING,
     calls_evidence,
@@ -51,7 +52,7 @@ from tpuprof.rules.shared.fallbacks import (
     usual_fallbacks,
     waits_that_stay,
 )
-from tpuprof.rules.shared.recompiles import SHOWN, compile_evidence
+from tpuprof.rules.shared.recompiles import SHOWN
 from tpuprof.rules.shared.returning_compiles import returning
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable

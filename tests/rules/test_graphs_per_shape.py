@@ -1,0 +1,53 @@
+"""Compiles of other graphs beside compiles for new shapes: with one shape, such a graph would compile once in a run."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.rules.given import compiled, given, steps
+from tpuprof.rules.shared.recompiles import check_kinds
+
+CUT = "main (train.py:92)"
+
+
+def found(*, line=CUT, in_read=False, kind="graph", asked=("shape", "dtype")):
+    """Four of eight captured steps compile for shapes, and one a graph of another kind, each for the same time."""
+    rows = [replace(compiled("shape", step=step), frames=[CUT]) for step in (0, 2, 4, 6)]
+    rows.append(replace(compiled(kind, step=5), frames=[line], in_read=in_read))
+    signals = given(
+        steps=steps(count=8, compile=90.0),
+        step_ms=100.0,
+        step_compiles=rows,
+        compile_share=0.9,
+        after_capture=None,
+        records_if_noted=[],
+        framework="torch_xla",
+        explains_misses=False,
+        uncut_steps=0.0,
+    )
+    return check_kinds(signals, asked)
+
+
+def test_the_upper_end_counts_them():
+    outcome = found()
+    assert "1 further compile at the same line is of another graph" in outcome.title
+    assert outcome.price.least.host["compile"] == pytest.approx(0.2)
+    assert outcome.price.most.host["compile"] == pytest.approx(0.0)
+    # The finding's own share stays that of the shapes; only the price may go beyond it.
+    assert (outcome.share, outcome.price.hidden) == pytest.approx((0.72, 0.18))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"line": "show (train.py:7)"},  # another line has shapes of its own
+        {"in_read": True},  # the graph of a read is another graph anyway
+        {"kind": "constant"},  # a number that is baked in compiles each time, whatever the shapes
+        {"asked": ("graph",)},  # the rule on graphs counts graphs
+    ],
+)
+def test_others_are_not_counted(other):
+    outcome = found(**other)
+    assert "further compile" not in outcome.title
+    assert outcome.price.hidden == 0.0
+    assert outcome.price.most == outcome.price.least
