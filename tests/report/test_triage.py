@@ -29,6 +29,7 @@ from tpuprof.analysis.sections.measure_next import (
     measure_next,
     remedy_of,
 )
+from tpuprof.analysis.sections.next_values import values_of
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.capture.held_gradients import GONE, NO_OPTIMIZER
 from tpuprof.cli.analyze import analyze
@@ -174,6 +175,35 @@ def test_the_command_is_that_which_started_the_program(launched):
     assert words[words.index("--") + 1 :] == launched
 
 
+@pytest.mark.parametrize(
+    ("launched", "argv", "asked"),
+    [
+        (
+            ["python", "-m", "pkg.train", "--lr", "0.1"],
+            ["/w/pkg/train.py", "--lr", "0.1"],
+            "-m pkg.train --tpu v5e-1 -- --lr 0.1",
+        ),
+        (["python", "-m", "pkg"], ["/w/pkg/__main__.py"], "-m pkg --tpu v5e-1"),
+        (["python", "-m", "torch.distributed.run", "train.py"], ["/w/train.py"], "/w/train.py --tpu v5e-1"),
+        (
+            ["python", "train.py", "-m", "small"],
+            ["train.py", "-m", "small"],
+            "train.py --tpu v5e-1 -- -m small",
+        ),
+        (["python", "train.py", "-m"], ["train.py", "-m"], "train.py --tpu v5e-1 -- -m"),
+        ([], ["train.py"], "train.py --tpu v5e-1"),
+    ],
+)
+def test_preflight_is_given_the_module_and_the_arguments(launched, argv, asked):
+    """`tpuprof preflight pkg/train.py` ends at the first relative import, and without its arguments at the parser."""
+    run = {"command_line": argv, "capture": {"launched": launched}}
+    found = dataclasses.replace(reports.report(), environment={"run": run})
+    values = values_of(found)
+    assert (
+        "tpuprof preflight {script} --tpu {slice}{arguments}".format(**values) == f"tpuprof preflight {asked}"
+    )
+
+
 @pytest.mark.parametrize(("wanted", "by_the_clock"), [(None, True), (8, False)])
 def test_more_steps_of_a_program_without_marks_need_marks(wanted, by_the_clock):
     """A recording by the clock lasts as long whatever `--steps` says."""
@@ -262,7 +292,7 @@ def test_preflight_is_advised_for_a_slice_that_exists(chip, devices, name):
         findings=[reports.finding("hbm-pressure", status="unavailable", reason="peak memory is not known")],
     )
     rows = measure_next(report, Bound("device", 1.0, 1.0), StepTimes(1.0, {}, 1.0, 0.0, 0.0))
-    assert any(row.command.endswith(f"--tpu {name}") for row in rows)
+    assert any(f"--tpu {name} " in f"{row.command} " for row in rows)
     assert parse_target(name).devices >= min(devices, 256) or chip in ("TPU v3", "CPU")
 
 

@@ -25,11 +25,6 @@ def user_frames(innermost: FrameType | None = None) -> list[str]:
     return [f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in frames[:MAX_FRAMES]]
 
 
-def source_of(frame: str) -> str:
-    """`file:line` of a frame as `user_frames` writes it."""
-    return frame.rpartition(" (")[2].rstrip(")")
-
-
 def user_line(innermost: FrameType | None = None) -> str:
     """`file:line` of the innermost frame of the user's own code, from a frame on or from here.
 

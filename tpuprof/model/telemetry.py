@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof.instrument.stack_frames import source_of
 from tpuprof.json_notes import parse_json, read_text
 from tpuprof.model.intervals import union
 from tpuprof.records import record
+from tpuprof.report.labels import source_of
 from tpuprof.run_folder import telemetry_files
 from tpuprof.units import NS_PER_MS, NS_PER_S
 

@@ -237,3 +237,8 @@ def places_text(places: Sequence[str]) -> str:
     if left > 0:
         shown.append(counted(left, "more line"))
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def source_of(frame: str) -> str:
+    """`file:line` of a frame as `user_frames` writes it."""
+    return frame.rpartition(" (")[2].rstrip(")")

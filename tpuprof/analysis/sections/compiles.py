@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.decode.debug_text import DebugCompile
-from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.growth import graphs_grow
 from tpuprof.model.compile.recurrence import AGAIN, Returns, late_of, returns
@@ -14,6 +13,7 @@ from tpuprof.model.notes import Notes
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import compile_seconds_before, compiles_before, longest_compile_before
+from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Cause, CompileRow
 from tpuprof.report.sections import CompileHistory
 from tpuprof.units import PS_PER_NS, ps_to_ms

@@ -7,12 +7,10 @@ listed without a command.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
-from tpuprof.chips import chip_of
+from tpuprof.analysis.sections.next_values import capture_of, values_of
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.host.vocabulary import PYTORCH, TORCH_XLA
 from tpuprof.model.run_facts import was_sampled
@@ -33,7 +31,7 @@ _MORE = f"tpuprof capture{{into}} --steps {MORE_STEPS} -- {{program}}"
 _MANY = f"tpuprof capture{{into}} --steps {MANY_STEPS} -- {{program}}"
 _LATER = "tpuprof capture{{into}} --warmup {steps} -- {{program}}"
 _LINES = "tpuprof capture{into} --source-lines -- {program}"
-_PREFLIGHT = "tpuprof preflight {script} --tpu {slice}"
+_PREFLIGHT = "tpuprof preflight {script} --tpu {slice}{arguments}"
 _HOSTS = "tpuprof capture -o RUN --addr HOST1:PORT,HOST2:PORT"
 _PROVE = "tpuprof prove {rule} --before {before} --after COMMAND_WITH_THE_FIX{out}"
 _PROVE_READS = _PROVE.replace("{rule}", "device-to-host-sync")
@@ -224,7 +222,7 @@ def measure_next(
 
     `quiet` is how many steps it takes until none compiles any more, None where that is unknown.
     """
-    values = _values(report)
+    values = values_of(report)
     found: dict[tuple[str, str, str], list[str]] = {}
     first = bound.word == "compile" and _are_the_first(report)
     start = quiet if first or changed_after(report) else None
@@ -259,7 +257,7 @@ def _that_works(remedy: Remedy, report: Report) -> Remedy:
 
 def _more_than_that(remedy: Remedy, report: Report) -> Remedy:
     """The remedy with twice the steps of a run that asked for as many already."""
-    wanted = _capture(report).get("steps_wanted")
+    wanted = capture_of(report).get("steps_wanted")
     for command, steps in ((_MORE, MORE_STEPS), (_MANY, MANY_STEPS)):
         if remedy.command == command and isinstance(wanted, int) and wanted >= steps:
             return replace(remedy, command=command.replace(f"--steps {steps}", f"--steps {2 * wanted}"))
@@ -283,15 +281,8 @@ def _later(remedy: Remedy, quiet: int) -> Remedy:
 
 def _by_the_clock(report: Report) -> bool:
     """Whether no step was seen while recording: run.json then says no number of steps."""
-    capture = _capture(report)
+    capture = capture_of(report)
     return "steps_wanted" in capture and capture["steps_wanted"] is None
-
-
-def _capture(report: Report) -> dict[str, Any]:
-    """How the capture was made, as run.json says; empty where there is none."""
-    run = report.environment.get("run")
-    capture = run.get("capture") if isinstance(run, dict) else None
-    return capture if isinstance(capture, dict) else {}
 
 
 _Unknown = tuple[str, list[str], Remedy | None]
@@ -366,7 +357,7 @@ def _of_figures(report: Report) -> Iterator[_Unknown]:
 
 def _has_lines(report: Report) -> bool:
     """Whether the capture collected source lines: ops that have none then, as copies of the compiler's, have none."""
-    return True in (_capture(report).get("source_lines"), _capture(report).get("ir_debug_by_user"))
+    return True in (capture_of(report).get("source_lines"), capture_of(report).get("ir_debug_by_user"))
 
 
 def _of_findings(report: Report) -> Iterator[_Unknown]:
@@ -387,37 +378,3 @@ def _sentence(text: str) -> str:
     head = re.split(r"; (?:capture|mark) |: capture more ", text.strip())[0]
     first = head[:1] if head.startswith(RUN_INFO.name) else head[:1].upper()
     return f"{first}{head[1:].rstrip('.')}."
-
-
-def _values(report: Report) -> dict[str, str]:
-    """What stands in commands: the program as it was run, and where the run is."""
-    run = report.environment.get("run")
-    argv = run.get("command_line") if isinstance(run, dict) else None
-    argv = [str(each) for each in argv] if isinstance(argv, list) and argv else ["train.py"]
-    capture = run.get("capture") if isinstance(run, dict) else None
-    launched = capture.get("launched") if isinstance(capture, dict) else None
-    # What was run may start the program as a module, with other variables, or in several processes.
-    program = shlex.join(map(str, launched)) if launched else f"python {shlex.join(argv)}"
-    return {
-        "program": program,
-        "before": shlex.quote(program),
-        "script": shlex.quote(argv[0]),
-        "out": _out(report),
-        # The folder is the program's own where tpuprof captured into it.
-        "into": _out(report) if _capture(report) else "",
-        "slice": _slice(report),
-    }
-
-
-def _out(report: Report) -> str:
-    """The option that keeps an answer with the run; empty where the profile lies in no run folder."""
-    files = report.source.get("files") or [""]
-    folder, plugins, _ = str(files[0]).partition("/plugins/profile/")
-    return f" -o {shlex.quote(folder)}" if plugins else ""
-
-
-def _slice(report: Report) -> str:
-    """The smallest slice that the run fits on, as preflight calls it; one chip where it is of no TPU that it knows."""
-    chip = chip_of(str(report.environment.get("device_type") or ""))
-    count = int(report.environment.get("device_count") or 1)
-    return chip.slice_of(count) if chip is not None and chip.compiled else "v5e-1"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.recurrence import UNKNOWN_LINE, AfterCapture, CompilingLine
 from tpuprof.model.compile.stages import changed_each_time
+from tpuprof.report.labels import source_of
 from tpuprof.units import MS_PER_S, counted, format_ms, format_share, listed
 
 # Share of the time after the capture that such compiles must take to be worth a word (share): what makes a finding of

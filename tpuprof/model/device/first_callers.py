@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.device.op_table import FEW_OPS, OpTotals
 from tpuprof.model.host.samples import HostSamples
+from tpuprof.report.labels import source_of
 
 
 def without_first_callers(ops: OpTotals, samples: Sequence[HostSamples | None]) -> OpTotals:

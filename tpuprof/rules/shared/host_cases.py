@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.host.samples import READ_BY
 from tpuprof.model.host.stacks import looks_at_program
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.parts import GARBAGE
+from tpuprof.report.labels import source_of
 from tpuprof.report.sections import HostStackRow
 
 # Share of this time that a kind of it must have for its advice to be given. A judgement.

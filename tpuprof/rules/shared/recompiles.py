@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof import parts as part
-from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.places import line_order
@@ -22,7 +21,7 @@ from tpuprof.model.compile.recurrence import (
 )
 from tpuprof.model.outside_capture import SAME_RATE_FROM
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
-from tpuprof.report.labels import places_text
+from tpuprof.report.labels import places_text, source_of
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.shared.compile_kinds import (

@@ -77,8 +77,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.recurrence import Returns
+from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, slow_start
