@@ -88,17 +88,26 @@ def test_a_program_is_compared_with_earlier_ones_of_its_own_function():
     assert earlier_programs(graph, [graph], ["SyncTensorsGraph.7(1)"]) == ["SyncTensorsGraph.7(1)"]
 
 
-def one_by_one(steps=8, ops=12):
-    """Steps without jit and without a marker: each op is a call."""
+def one_by_one(steps=8, ops=12, inside=0):
+    """Steps without jit and without a marker: each op is a call, which holds itself `inside` times."""
     trace = TraceBuilder()
     python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
     for number in range(steps):
         for call in range(ops):
             name = ("tanh", "matmul", "multiply")[call % 3] if call else "subtract"
             at = number * 2000 + call * 100
-            python.event(f"PjitFunction({name})", at, 60)
+            for depth in range(inside + 1):
+                python.event(f"PjitFunction({name})", at + depth, 60 - 2 * depth)
             run.event("ThunkExecutor::Execute", at + 50, 5)
     return trace
+
+
+def test_ops_under_vmap_are_calls_though_each_holds_itself(analyze):
+    """An augmentation under `jax.vmap` ran 52 programs per step; 46 of them counted as other functions' own."""
+    report = analyze(one_by_one(inside=3))
+    assert "12 calls" in report.steps.note
+    (found,) = [each for each in report.findings if each.rule == "eager-dispatch"]
+    assert (found.status, found.title[:29]) == ("failed", "A step runs 12 programs one b")
 
 
 def test_steps_without_markers_come_from_what_is_called(analyze):

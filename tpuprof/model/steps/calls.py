@@ -21,9 +21,9 @@ REPEATED_FROM_SHARE = 0.5
 HEAVY_FROM_SHARE = 0.1
 # Functions that a note names (functions): a sentence stays one that can be read.
 FUNCTIONS_NAMED = 3
-# Calls inside others for each call by itself, from which a function belongs to others (ratio): JAX writes each call
-# twice, the second inside the first.
-INSIDE_FROM = 2
+# Calls inside those of other functions for each call by itself, from which a function belongs to these (ratio). JAX
+# writes each call twice, the second inside the first, so this is half as many calls of others.
+INSIDE_FROM = 1
 
 
 def call_steps(driver: Track, rows: Int64, recorded: Recorded = ALL) -> Steps | None:
@@ -110,8 +110,12 @@ def _belong_to_others(driver: Track, calls: Int64, outermost: Int64) -> Bool:
     """
     if not len(outermost):
         return np.empty(0, np.bool_)
-    names = driver.name_row[outermost]
-    by_itself = np.bincount(names, minlength=int(driver.name_row[calls].max()) + 1)
-    inside = np.bincount(driver.name_row[calls], minlength=len(by_itself)) - by_itself
-    belongs: Bool = inside[names] > INSIDE_FROM * by_itself[names]
+    named = driver.name_row
+    # A call inside one of its own function, as each is under `jax.vmap`, is that call once more.
+    of_outermost = np.full(len(driver), -1, np.int64)
+    of_outermost[outermost] = named[outermost]
+    around = inherit(of_outermost, driver.parent)[calls]
+    inside = np.bincount(named[calls[around != named[calls]]], minlength=int(named[calls].max()) + 1)
+    by_itself = np.bincount(named[outermost], minlength=len(inside))
+    belongs: Bool = inside[named[outermost]] > INSIDE_FROM * by_itself[named[outermost]]
     return belongs
