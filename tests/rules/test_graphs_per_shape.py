@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from tests.rules.given import compiled, given, steps
-from tpuprof.rules.shared.recompiles import check_kinds
+from tpuprof.rules.shared.recompiles import FURTHER_FROM_SHARE, check_kinds
 
 CUT = "main (train.py:92)"
 
 
-def found(*, line=CUT, in_read=False, kind="graph", asked=("shape", "dtype")):
-    """Four of eight captured steps compile for shapes, and one a graph of another kind, each for the same time."""
-    rows = [replace(compiled("shape", step=step), frames=[CUT]) for step in (0, 2, 4, 6)]
-    rows.append(replace(compiled(kind, step=5), frames=[line], in_read=in_read))
+def found(*, line=CUT, in_read=False, kind="graph", asked=("shape", "dtype"), took=0.2):
+    """Four of eight captured steps compile for shapes, and one a graph of another kind, for that share of the time."""
+    rows = [replace(compiled("shape", ms=(1 - took) * 100, step=step), frames=[CUT]) for step in (0, 2, 4, 6)]
+    rows.append(replace(compiled(kind, ms=took * 400, step=5), frames=[line], in_read=in_read))
     signals = given(
         steps=steps(count=8, compile=90.0),
         step_ms=100.0,
@@ -37,12 +37,17 @@ def test_the_upper_end_counts_them():
     assert (outcome.share, outcome.price.hidden) == pytest.approx((0.72, 0.18))
 
 
+def test_as_soon_as_they_take_enough():
+    assert "1 further compile" in found(took=FURTHER_FROM_SHARE + 0.001).title
+
+
 @pytest.mark.parametrize(
     "other",
     [
         {"line": "show (train.py:7)"},  # another line has shapes of its own
         {"in_read": True},  # the graph of a read is another graph anyway
         {"kind": "constant"},  # a number that is baked in compiles each time, whatever the shapes
+        {"took": FURTHER_FROM_SHARE - 0.001},
         {"asked": ("graph",)},  # the rule on graphs counts graphs
     ],
 )

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.rules.given import compiled, given, steps
+from tpuprof.model.compile.cause import BAKED_ARRAY
 from tpuprof.render.content import compile_place, place
-from tpuprof.rules.shared.recompiles import check_kinds
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.shared.recompiles import CLOSED_FROM_SHARE, check_kinds
 
 
 def found(*causes):
@@ -80,3 +82,35 @@ def test_what_a_jitted_function_is_given_comes_from_the_line_that_calls_it(frame
         framework=framework, **facts,
     )  # fmt: skip
     assert check_kinds(signals, (kind,)).evidence[0].places == [first]
+
+
+@pytest.mark.parametrize(
+    ("framework", "arrays", "case", "first"),
+    [
+        ("jax", CLOSED_FROM_SHARE, "closure", "train.py:30"),
+        ("jax", CLOSED_FROM_SHARE - 0.1, "number", "train.py:7"),
+        # What torch_xla bakes in comes from Python as well, but from no function that is jitted.
+        ("torch_xla", 1.0, "number", "train.py:7"),
+    ],
+)
+def test_arrays_that_a_jitted_function_holds_are_those_of_a_function_made_again(
+    framework, arrays, case, first
+):
+    """`jax.jit(lambda p: loss_fn(p, x, y))` in the loop: two lines of the model were named, where nothing can change."""
+    rows = []
+    for step in range(10):
+        row = compiled("constant", step=step, file="train.py")
+        detail = f"{BAKED_ARRAY}: f32[512,96]" if step < 10 * arrays else row.cause.detail
+        also = ["train.py:9"]
+        cause = replace(row.cause, detail=detail, also=also)
+        rows.append(replace(row, cause=cause, frames=["<module> (train.py:30)"]))
+    signals = given(
+        steps=steps(count=10, compile=90.0), step_ms=100.0, step_compiles=rows, compile_share=0.9,
+        framework=framework, after_capture=None, records_if_noted=[], uncut_steps=0.0,
+        explains_misses=False, tracing_hidden_ms=0.0, phases=[], cutting_reads=[],
+    )  # fmt: skip
+    outcome = find_rule("recompiles-constant").check(signals)
+    assert outcome.cases == {case}
+    assert outcome.evidence[0].places[0] == first
+    assert ("made again" in outcome.title) is (case == "closure")
+    assert ("a cure needs changes at" in outcome.title) is (case == "number")

@@ -48,7 +48,7 @@ _SHOWN = 3
 _PRODUCTS = frozenset({"dot", "convolution"})
 # What changed where neither inputs, single constants nor the ops did.
 _SIZE = "a size in the graph changed, and no input did"
-_ARRAY = "an array of constants baked into the graph changed"
+BAKED_ARRAY = "an array of constants baked into the graph changed"
 _SETTING = "the padding or window of an op changed"
 
 # Causes kept (causes): those of a host that recompiles in every step of a long capture.
@@ -303,7 +303,7 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
 
 def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
     """Ops that are the same but for a size, an array of constants or a padding: numbers of the program's Python."""
-    for told, key in ((_SIZE, size_of), (_ARRAY, _array), (_SETTING, _setting)):
+    for told, key in ((_SIZE, size_of), (BAKED_ARRAY, _array), (_SETTING, _setting)):
         added, removed = difference(counted(new, key), counted(old, key))
         if not added or not removed:
             continue

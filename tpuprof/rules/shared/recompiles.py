@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof import parts as part
-from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
+from tpuprof.model.compile.cause import BAKED_ARRAY, NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.places import line_order
 from tpuprof.model.compile.recurrence import (
@@ -68,6 +68,11 @@ _EXPLAINED = {
 # functions that the call is given: where those are made again, as a closure is, it compiles again.
 FLOW = "flow"
 _OF_FLOW = ("jit_cond", "jit_scan", "jit_while")
+# Share of the compiles from which a function that holds arrays is the cause (share). A judgement: most of them.
+CLOSED_FROM_SHARE = 0.5
+# Share of the time in compiles from which other graphs at the same line belong to the upper end of a price (share):
+# below it neither the price nor its reader has any use for them. A judgement.
+FURTHER_FROM_SHARE = 0.05
 # Compiles that reads of conditions make: a value decides how many rounds a Python loop has, or which branch is taken.
 ENDS = "ends"
 _CONDITION = "__bool__ ("
@@ -95,6 +100,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     least, most, doubtful = returning(signals, compiles, chosen)
     also = graphs_per_shape(compiles, chosen, kinds)
     widest = returning(signals, compiles, [*chosen, *also]).most
+    if widest < most + FURTHER_FROM_SHARE:
+        also, widest = [], most
     unsure = {id(row) for row in doubtful}
     sure = often_compiled([row for row in chosen if id(row) not in unsure] or chosen)
     first = _first_dispatch(signals)
@@ -107,13 +114,14 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
     # A jitted function is given its arguments where it is called: its own first line that uses one can change nothing.
-    given = _traces_to_compile(signals) and chosen[0].cause.kind in OF_ARGUMENTS
+    closed = closes_over_arrays(signals, chosen)
+    given = closed or (_traces_to_compile(signals) and chosen[0].cause.kind in OF_ARGUMENTS)
     calls = _calls(chosen)
     evidence = [*calls, *evidence] if given else [*evidence, *calls]
     evidence += _rates(signals)
     if _where_so_many(share, seen) < FAILS_FROM_SHARE:
         return passed(evidence, reason="compiles take too little of the step time to matter")
-    more = _of_other_graphs(also) if widest > most else ""
+    more = _of_other_graphs(also) if also else ""
     # A cure of the lines that are named may leave others, and then saves nothing.
     others = _may_have_others(chosen)
     known = all(row.cause.kind != "unknown" for row in chosen) and not others
@@ -126,7 +134,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         min(share + most * _hidden(signals), 1.0),
         evidence,
         title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, unsure=len(unsure))
-        + _lines_text(chosen, others=others)
+        + ("" if closed else _lines_text(chosen, others=others))
         + more,
         price=replace(price, hidden=compiling * (widest - most)),
         confidence="low"
@@ -159,6 +167,15 @@ def _cases(signals: Signals, compiles: list[CompileRow]) -> frozenset[str]:
 def _traces_to_compile(signals: Signals) -> bool:
     """Whether the framework traces a function only where it compiles it."""
     return signals.framework == "jax"
+
+
+def closes_over_arrays(signals: Signals, compiles: list[CompileRow]) -> bool:
+    """Whether arrays of constants changed in most of these: JAX bakes in what a function takes from around it.
+
+    It traces a function once for each object, and a static argument is no array: the function was made again.
+    """
+    arrays = sum(row.cause.kind == "constant" and BAKED_ARRAY in row.cause.detail for row in compiles)
+    return _traces_to_compile(signals) and arrays >= CLOSED_FROM_SHARE * len(compiles)
 
 
 def _beside_compiling(signals: Signals, first: float) -> float:

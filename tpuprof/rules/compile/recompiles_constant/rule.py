@@ -33,10 +33,15 @@ nothing.
 
 ## How to fix in JAX
 
-Pass the number as an array (`jnp.asarray(number)`), not as a static argument and not captured by a closure: what
-`jax.jit` lists in `static_argnums` or `static_argnames` compiles for each value. Where Python itself looks at it (a
-shape, the rate of `nn.Dropout`), let it have few values, or compute with the array: `jax.random.bernoulli(key, 1 -
-rate, x.shape)`.
+[closure] Make the jitted function once, outside of the loop, and hand it all arrays as arguments:
+`grad = jax.jit(jax.value_and_grad(loss_fn))`, then `grad(params, x, y)` in the loop. A lambda or an inner function that
+is made in each step, as `lambda p: loss_fn(p, x, y)` is, bakes in the arrays that it takes from around it, and compiles
+in each step.
+
+[number] Pass the number as an array (`jnp.asarray(number)`) to a function that is jitted once, outside of the loop: not
+as a static argument and not captured by a closure. What `jax.jit` lists in `static_argnums` or `static_argnames`
+compiles for each value. Where Python itself looks at it (a shape, the rate of `nn.Dropout`), let it have few values, or
+compute with the array: `jax.random.bernoulli(key, 1 - rate, x.shape)`.
 
 ## Limits and false positives
 
@@ -51,9 +56,14 @@ device=device)` bakes its bounds in, and `torch.roll` its shift even where that 
 
 from __future__ import annotations
 
-from tpuprof.rules.base import STABLE, Outcome, rule
-from tpuprof.rules.shared.recompiles import check_kinds
+from dataclasses import replace
+
+from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
+from tpuprof.rules.shared.compile_kinds import chosen_compiles
+from tpuprof.rules.shared.recompiles import check_kinds, closes_over_arrays
 from tpuprof.signals import Signals
+
+KINDS = ("constant",)
 
 
 @rule(
@@ -77,4 +87,10 @@ from tpuprof.signals import Signals
 )
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for a new constant take enough of the step time."""
-    return check_kinds(signals, ("constant",))
+    found = check_kinds(signals, KINDS)
+    if found.status != FAILED:
+        return found
+    if not closes_over_arrays(signals, chosen_compiles(signals.step_compiles, KINDS)):
+        return replace(found, cases=frozenset({"number"}))
+    title = f"{found.title}; arrays are baked into a function that is made again"
+    return replace(found, title=title, cases=frozenset({"closure"}))

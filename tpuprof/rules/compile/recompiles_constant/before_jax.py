@@ -1,0 +1,28 @@
+"""Each step jits a lambda that takes the batch from around it: its values are part of the program."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+WIDTH, BATCH, STEPS = 256, 128, 40
+
+rng = np.random.default_rng(0)
+weights = [
+    jnp.asarray(rng.normal(size=shape) * 0.05, jnp.float32) for shape in ((WIDTH, 4 * WIDTH), (4 * WIDTH, 1))
+]
+
+
+def loss_of(weights, x, y):
+    return jnp.square(jax.nn.gelu(x @ weights[0]) @ weights[1] - y).mean()
+
+
+for _ in range(STEPS):
+    x = jnp.asarray(rng.normal(size=(BATCH, WIDTH)), jnp.float32)
+    y = x.mean(axis=1, keepdims=True)
+    # [shown]
+    grad = jax.jit(jax.value_and_grad(lambda weights: loss_of(weights, x, y)))  # noqa: B023
+    loss, gradients = grad(weights)
+    # [/shown]
+    weights = [each - 0.01 * gradient for each, gradient in zip(weights, gradients, strict=True)]
+
+print("result", float(loss))
