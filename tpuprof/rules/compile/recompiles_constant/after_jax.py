@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import tpuprof
+
 WIDTH, BATCH, STEPS = 256, 128, 40
 
 rng = np.random.default_rng(0)
@@ -20,7 +22,8 @@ def loss_of(weights, x, y):
 grad = jax.jit(jax.value_and_grad(loss_of))
 # [/shown]
 
-for _ in range(STEPS):
+for step in range(STEPS):
+    tpuprof.step(step)
     x = jnp.asarray(rng.normal(size=(BATCH, WIDTH)), jnp.float32)
     y = x.mean(axis=1, keepdims=True)
     # [shown]

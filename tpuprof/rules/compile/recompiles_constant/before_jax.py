@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import tpuprof
+
 WIDTH, BATCH, STEPS = 256, 128, 40
 
 rng = np.random.default_rng(0)
@@ -16,11 +18,12 @@ def loss_of(weights, x, y):
     return jnp.square(jax.nn.gelu(x @ weights[0]) @ weights[1] - y).mean()
 
 
-for _ in range(STEPS):
+for step in range(STEPS):
+    tpuprof.step(step)
     x = jnp.asarray(rng.normal(size=(BATCH, WIDTH)), jnp.float32)
     y = x.mean(axis=1, keepdims=True)
     # [shown]
-    grad = jax.jit(jax.value_and_grad(lambda weights: loss_of(weights, x, y)))  # noqa: B023
+    grad = jax.jit(jax.value_and_grad(lambda weights: loss_of(weights, x, y)))
     loss, gradients = grad(weights)
     # [/shown]
     weights = [each - 0.01 * gradient for each, gradient in zip(weights, gradients, strict=True)]
