@@ -22,7 +22,7 @@ from tpuprof.analysis.sections.hosts import WAITS_LISTED_UP_TO
 from tpuprof.decode.find import Found
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.barriers import Barriers
-from tpuprof.model.compile.recurrence import AfterCapture
+from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine, Stage
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.unnamed import Unnamed
@@ -247,6 +247,16 @@ def test_where_no_host_can_be_read_that_is_an_error(tmp_path):
     with pytest.raises(TpuprofError) as caught:
         analyze_pod(hosts_found(found))
     assert caught.value.code is Code.NO_TRACE
+    assert str(caught.value).count("[") == 1
+
+
+def test_a_defect_met_in_all_hosts_is_one():
+    failed = {"a": str(TpuprofError(Code.INTERNAL, "TypeError: no.", "Please report this."))}
+    with pytest.raises(TpuprofError) as caught:
+        merge([], Asked(1, failed, {}, []))
+    assert str(caught.value) == (
+        "none of 1 hosts could be read: TypeError: no. Please report this. [internal-error]"
+    )
 
 
 def test_a_sample_says_what_it_may_miss(files):
@@ -450,8 +460,11 @@ def test_the_merged_verdict_knows_what_came_after_the_capture(tmp_path, seconds,
 
 
 def test_what_the_verdict_says_of_a_host_comes_back_as_it_was(packed):
+    line = CompilingLine(2, 3, 1.5, ["train (a.py:7)"], [4, 9])
     told = Told(
-        AfterCapture(30, 1, 2, 3.0, 4.0, True),
+        AfterCapture(
+            30, 1, 2, 3.0, 4.0, True, {"a.py:7": line}, lengths={120: 29, 160: 1}, stages=[Stage(0, 4, 0.5)]
+        ),
         HandingOver(9, 5, "an event", 4),
         EagerOps(700.0, True),
         12,

@@ -70,13 +70,21 @@ class Asked:
     span_notes: list[SpanNote] = field(default_factory=list)
 
 
+def _none_read(asked: Asked) -> TpuprofError:
+    """Why there is no host, with one code: a defect of tpuprof is one here, too."""
+    first = next(iter(asked.failed.values()), "no host was found.")
+    why, _, code = first.removesuffix("]").rpartition(" [")
+    defect = code == Code.INTERNAL.value
+    text = f"none of {asked.hosts} hosts could be read: {why if code in set(Code) else first}"
+    return TpuprofError(Code.INTERNAL if defect else Code.NO_TRACE, text)
+
+
 def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     """The Report of all hosts. Raises `TpuprofError` where no host could be read."""
     read = sorted(summaries, key=lambda each: each.name)
     found = _in_the_means(read)
     if not found:
-        why = next(iter(asked.failed.values()), "no host was found")
-        raise TpuprofError(Code.NO_TRACE, f"none of {asked.hosts} hosts could be read: {why}")
+        raise _none_read(asked)
     digests = [digest_of(each) for each in found]
     shown = representative(found, digests)
     base = report_from(found[shown].own_report())

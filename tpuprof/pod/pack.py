@@ -14,7 +14,7 @@ import orjson
 from tpuprof.analysis.sections.compute import HostDevices
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.barriers import Barriers
-from tpuprof.model.compile.recurrence import AfterCapture
+from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine, Stage
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
@@ -92,7 +92,7 @@ def _header(summary: HostSummary) -> dict[str, Any]:
         "work": asdict(summary.work),
         "memory_peak": summary.memory_peak,
         "spans": summary.spans,
-        "told": asdict(summary.told),
+        "told": _told_row(summary.told),
         "slice_messages": [asdict(each) for each in summary.slice_messages],
     }
 
@@ -153,10 +153,25 @@ def _summary(
     )
 
 
+def _told_row(told: Told) -> dict[str, Any]:
+    """What is told of a host as JSON can hold it, whose keys are text."""
+    row = asdict(told)
+    if told.after is not None:
+        row["after"]["lengths"] = list(told.after.lengths.items())
+    return row
+
+
 def _told(row: dict[str, Any]) -> Told:
-    kinds = {"after": AfterCapture, "handing_over": HandingOver, "eager_ops": EagerOps, "unnamed": Unnamed}
+    kinds = {"after": _after, "handing_over": HandingOver, "eager_ops": EagerOps, "unnamed": Unnamed}
     found = {name: kind(**row[name]) for name, kind in kinds.items() if row[name] is not None}
     return Told(program_ops=row["program_ops"], blind=row["blind"], **found)
+
+
+def _after(**row: Any) -> AfterCapture:
+    row["lines"] = {name: CompilingLine(**each) for name, each in row["lines"].items()}
+    row["stages"] = [Stage(**each) for each in row["stages"]]
+    row["lengths"] = {int(length): int(steps) for length, steps in row["lengths"]}
+    return AfterCapture(**row)
 
 
 def _with_prefix(prefix: str, columns: dict[str, Int64]) -> dict[str, Int64]:
