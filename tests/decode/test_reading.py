@@ -16,6 +16,7 @@ from tpuprof.decode.find import find, host_name
 from tpuprof.decode.load import load
 from tpuprof.decode.xplane import parse, reader_name
 from tpuprof.errors import TpuprofError
+from tpuprof.run_folder import RUN_INFO
 
 
 def small():
@@ -123,6 +124,31 @@ def test_the_newest_session_is_read_and_the_others_are_named(tmp_path):
     found = find(tmp_path)
     assert found.files["h"].parent.name == "new"
     assert "2 captures" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("noted", "of_old"),
+    [
+        ("plugins/profile/new/h.xplane.pb", False),
+        ("plugins/profile/old/h.xplane.pb", True),
+        # The folder was renamed: there is no other capture that the notes could be of.
+        ("plugins/profile/gone/h.xplane.pb", True),
+        (None, True),
+    ],
+)
+def test_notes_of_another_capture_are_left_out(tmp_path, noted, of_old):
+    """The steps after a second capture were in the verdict on the first one, and so was the other program's command."""
+    for name in ("old", "new"):
+        small().write(tmp_path / "plugins" / "profile" / name / "h.xplane.pb")
+    run_info = tmp_path / RUN_INFO
+    run_info.parent.mkdir()
+    run_info.write_text(json.dumps({"profile": noted}))
+    for old in (tmp_path / "plugins" / "profile" / "old", tmp_path / "plugins/profile/old/h.xplane.pb"):
+        found = find(old)
+        assert found.run_folder == (tmp_path if of_old else None)
+        assert [each for each in found.warnings if "is of another capture, new" in each] == (
+            [] if of_old else found.warnings
+        )
 
 
 def test_an_empty_file_beside_good_ones_is_a_missing_host(tmp_path):

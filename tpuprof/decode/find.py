@@ -21,6 +21,7 @@ from tpuprof.decode import ranks, sniff
 from tpuprof.decode.folder_walk import Search
 from tpuprof.decode.reading import not_regular
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.json_notes import read_json
 from tpuprof.records import record
 from tpuprof.run_folder import EXPORT_SUFFIXES, GRAPHS, PLUGINS, PROFILE_SUFFIXES, RUN_INFO
 
@@ -72,7 +73,7 @@ def find(path: Path) -> Found:
     if not path.is_dir():
         if not path.is_file():
             raise not_regular(path)
-        return Found({host_name(path): path}, _run_folder(path.parent))
+        return Found({host_name(path): path}, *_notes_of(path.parent))
     sessions, unread, notes = _sessions(path)
     if not sessions:
         empty = next((each for each in unread if os.path.isfile(each) and not each.stat().st_size), None)
@@ -104,7 +105,8 @@ def find(path: Path) -> Found:
     changed = _modified(sessions[newest])
     later = [each for each in unread if each.parent not in sessions and each.lstat().st_mtime > changed]
     warnings += [f"{each} is newer, and holds no profile" for each in later]
-    return Found(chosen, _run_folder(newest), warnings)
+    folder, notes_of_another = _notes_of(newest)
+    return Found(chosen, folder, warnings + notes_of_another)
 
 
 def find_all(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Found:
@@ -259,6 +261,32 @@ def _made(path: Path) -> int:
 
 def _modified(files: list[tuple[int, Path]]) -> float:
     return max(path.lstat().st_mtime for _, path in files)
+
+
+def _notes_of(session: Path) -> tuple[Path | None, list[str]]:
+    """The run folder of a session, without it where tpuprof's notes there are of another session; and a warning then.
+
+    A run folder has the notes of its last capture alone: each capture replaces those of the one before.
+    """
+    folder = _run_folder(session)
+    noted = _noted_session(folder) if folder is not None else None
+    if folder is None or noted is None or noted.resolve() == session.resolve():
+        return folder, []
+    return None, [
+        f"{folder / RUN_INFO} is of another capture, {noted.name}: what this program noted of its steps and compiles "
+        "is gone, and what this trace alone tells is shown"
+    ]
+
+
+def _noted_session(folder: Path) -> Path | None:
+    """The session that a run folder's notes are of; None where they name none, or one that is not there."""
+    try:
+        info = read_json(folder / RUN_INFO)
+    except (OSError, ValueError):
+        return None
+    profile = info.get("profile") if isinstance(info, dict) else None
+    session = (folder / profile).parent if isinstance(profile, str) and profile else None
+    return session if session is not None and (folder / str(profile)).is_file() else None
 
 
 def _run_folder(folder: Path) -> Path | None:
