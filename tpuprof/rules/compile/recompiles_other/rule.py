@@ -32,6 +32,11 @@ rounds in each step (the moves of an episode, the words of a text), pad to a few
 (`torch.cat(outputs)`), each step's graph takes more inputs than the last one's: keep a sum or a count on the device in
 its place, or use the list once, after training.
 
+What is computed after the cut and kept (`acc = accuracy(out, y)` in every tenth step) is part of the next step's graph,
+which is another one then: `del acc` once it was read, or compute it before the cut. A factor that becomes exactly 0 or
+1 makes another graph, because torch_xla bakes in these two: `1 - lr * weight_decay` does where the learning rate ends
+near 0, so let the schedule end a little higher.
+
 ## How to fix in TorchTPU
 
 Let every op and shape of the step run once before training counts. Where compiles come back, find the program's

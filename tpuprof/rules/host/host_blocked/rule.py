@@ -97,6 +97,8 @@ the same in each step: ask once, before the loop, and keep it.
 [gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own.
 
 [gc] Where it is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins.
+Where they come as `jnp.array` or `jnp.asarray` takes a nested Python list, make a NumPy array of it first
+(`jnp.asarray(np.asarray(rows))`): JAX makes objects for each number of a list, and takes many times as long.
 
 [callback] Write functions of a callback (`jax.pure_callback`, `io_callback`, `jax.debug.callback`, `jax.debug.print`)
 in `jax.numpy`, or call them in every hundredth step only, by `jax.lax.cond`. Where a callback returns a batch,

@@ -19,8 +19,9 @@ How many micro-batches the program holds, exposed tracing, and the time of compi
 
 Make the micro-batches a loop on the device:
 `torch_xla.experimental.gradient_accumulation.gradient_accumulation(train_step, (data, labels), model)`. It loops over
-the first dimension of the tensors, runs the backward pass, and divides by the number of micro-batches itself. In
-torch_xla 2.9 it waits for the device in each step.
+the first dimension of the tensors, so all micro-batches have one size: pad a shorter last one, and keep padding out of
+the loss. It runs the backward pass, and divides by the number of micro-batches itself. In torch_xla 2.9 it waits for
+the device in each step.
 
 Or cut the graph after each micro-batch (`torch_xla.sync()` after `backward()`). The host then traces as much as before,
 but compiles a small program, and the device runs one micro-batch while the host traces the next one.

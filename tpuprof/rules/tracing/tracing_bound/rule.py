@@ -21,8 +21,9 @@ made of, by phase, by annotation and by line of the program, and the mean step w
 Trace less per step, beginning with the lines in the evidence. Where a Python loop makes ops row by row, head by head
 or parameter by parameter, write one op over all of them (a batched matmul, `torch.bmm`); where each turn
 needs the result of the last, use `scan`. Wrap pure layers with `torch_xla.experimental.assume_pure.assume_pure` (no
-random numbers, no Pallas kernels inside), fold repeated layers with scan_layers(is_layer_pure=True), move Python that
-builds no graph out of the step, or give the device more work per step (a larger batch).
+random numbers, no Pallas kernels, no `scan` and no `nn.GRU` inside: torch_xla makes that one by `scan`, and the process
+aborts), fold repeated layers with scan_layers(is_layer_pure=True), move Python that builds no graph out of the step, or
+give the device more work per step (a larger batch).
 
 ## Limits and false positives
 
