@@ -11,10 +11,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from tpuprof.instrument.optimizer_numbers import OptimizerNumbers
 from tpuprof.instrument.state import note_failure, pass_on
-
-# Optimizers that are distinguished (count). A program that makes a new one in each step still has one kind of step.
-MAX_OPTIMIZERS = 64
 
 # Called with a number for the optimizer, by first appearance, and with its class name.
 Called = Callable[[int, str], None]
@@ -30,7 +28,7 @@ class OptimizerHook:
         self.stepped = False
         # Whether a call needs nothing more than to be counted, which the function does itself.
         self.passes: Callable[[], bool] = lambda: False
-        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._numbers = OptimizerNumbers()
         self._handle: Any = None
         # The optimizer that stepped last, and the gradients of its parameters at the last graph cut.
         self._last: Callable[[], Any] = lambda: None
@@ -80,10 +78,7 @@ class OptimizerHook:
             if self.passes() or self._called is None:
                 return
             self.stepped = True
-            number = self._numbers.get(optimizer)
-            if number is None:
-                number = min(len(self._numbers), MAX_OPTIMIZERS - 1)
-                self._numbers[optimizer] = number
+            number = self._numbers.of(optimizer)
             if self._last() is not optimizer:
                 self._last = weakref.ref(optimizer)
             self._called(number, type(optimizer).__name__)
