@@ -68,6 +68,16 @@ def test_a_planted_recompile_fails_and_its_absence_passes(tmp_path, samples):
     assert "s64[4,33] became s64[4,41]" in planted.stdout.replace("\n", "")
 
 
+def test_numbers_that_are_no_share_may_be_above_one(tmp_path):
+    text = "[budget]\nstep_time_median = { tolerance = 1.5 }\nrecompiles = { max = 3 }\nduty_cycle = { max = 1 }"
+    assert len(read_budget(budget(tmp_path, text))) == 3
+
+
+def test_fewer_recompiles_than_asked_for_have_no_cause(tmp_path):
+    result = one(tmp_path, "[budget]\nrecompiles = { min = 1 }", reports.report())
+    assert (result.status, result.advice, result.place) == (Status.FAILED, "", "")
+
+
 def test_what_was_not_measured_fails_with_advice(tmp_path):
     unknown = dataclasses.replace(
         reports.report().compute, mfu=None, mfu_note="the peak is stated on TPU only"
@@ -165,6 +175,10 @@ step_time_median = { max = 1 }
         "[budget]\nrecompiles = { max = -1 }",
         "[budget]\nrecompiles = { max = true }",
         "[budget]\nrecompiles = { max = nan }",
+        "[budget]\nduty_cycle = { min = 90 }",
+        "[budget]\ntracing_share = { max = 5 }",
+        "[budget]\nmfu = { tolerance = 1.5 }",
+        "[findings]\nany = { min_severity = 5 }",
         '[budget]\nrecompiles = { max = 0, level = "fatal" }',
         "budget = 3",
     ],
@@ -224,6 +238,12 @@ def test_annotations_lead_to_the_source_line_inside_the_checkout(tmp_path):
         "::error file=tpuprof.toml,title="
     )
     assert next(line for line in lines if "tracing_share" in line).startswith("::warning ")
+
+
+def test_an_annotation_of_a_profile_names_no_file(tmp_path):
+    for outside in (Path("smoke"), tmp_path / "elsewhere" / "tpuprof.toml"):
+        for line in github_annotations(all_kinds(tmp_path), outside, tmp_path / "checkout"):
+            assert line.split("::")[1].split(" ", 1)[1].startswith("title=")
 
 
 def test_annotations_of_hostile_names_stay_one_line_each(tmp_path):

@@ -24,12 +24,14 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
-    from tpuprof.report.schema import Finding, Report
+    from tpuprof.report.schema import Compile, Finding, Report
 
 FILE = "tpuprof.toml"
 ANY = "any"
 _NUMBERS = ("max", "min", "tolerance", "min_severity")
 _KEYS = {"budget": {"max", "min", "tolerance", "level"}, "findings": {"min_severity", "level"}}
+# A share is a part of a whole: a limit above this always holds, or never (share). Percents are taken for shares easily.
+_WHOLE = 1.0
 _PROFILES = Path(__file__).resolve().parent / "profiles"
 
 
@@ -92,7 +94,7 @@ def read_budget(path: Path) -> list[Assertion]:
             f"Write one (see docs/check.md), or give --budget its path or a profile: {', '.join(profiles())}.",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TpuprofError(Code.BUDGET, f"{path}: is not a TOML ({error}).", "Correct it.") from error
+        raise TpuprofError(Code.BUDGET, f"{path}: is not TOML ({error}).", "Correct it.") from error
     except OSError as error:
         raise TpuprofError(
             Code.UNREADABLE, f"{path}: cannot be read ({error.strerror}).", "Check it."
@@ -166,9 +168,19 @@ def _assertions(path: Path, section: str, name: str, entry: Any) -> list[Asserti
     for kind, number in kinds:
         if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < float("inf"):
             raise _invalid(path, f"{place}.{kind} is {number!r}", "It must be a number, zero or more.")
+        if number > _WHOLE and _is_share(section, name, kind):
+            raise _invalid(path, f"{place}.{kind} is {number!r}", "It is a share: 0 to 1, where 0.05 is 5 %.")
     if not kinds and level is not Level.OFF and section == "budget":
         raise _invalid(path, f"{place} says no limit", "Give it max, min or tolerance.")
     return [Assertion(place, kind, float(number), level) for kind, number in kinds or [("min_severity", 0.0)]]
+
+
+def _is_share(section: str, name: str, kind: str) -> bool:
+    """Whether a number of a budget says a part of a whole: no share can be more, and nothing can fall by more."""
+    if section == "findings":
+        return True
+    signal = SIGNALS[name]
+    return not signal.lower_is_better if kind == "tolerance" else signal.unit == "share"
 
 
 def _invalid(path: Path, what: str, hint: str) -> TpuprofError:
@@ -246,8 +258,8 @@ def _cause(signal: str, report: Report | None) -> str:
     if report is None:
         return ""
     if signal == "recompiles":
-        rows = [row for row in report.compiles if row.step is not None]
-        return f"step {rows[0].step}: {rows[0].cause.kind}, {rows[0].cause.detail}"
+        row = _first_recompile(report)
+        return f"step {row.step}: {row.cause.kind}, {row.cause.detail}" if row else ""
     if signal in ("host_reads_per_step", "device_to_host_share") and report.host_reads:
         return (
             f"most of it: {report.host_reads[0].call} at {report.host_reads[0].source or 'an unknown line'}"
@@ -255,12 +267,17 @@ def _cause(signal: str, report: Report | None) -> str:
     return report.verdict.sentence
 
 
+def _first_recompile(report: Report) -> Compile | None:
+    """The first compile inside a step. There is none where a budget asks for more compiles than there were."""
+    return next((row for row in report.compiles if row.step is not None), None)
+
+
 def _place(signal: str, report: Report | None) -> str:
     if report is None:
         return ""
     if signal == "recompiles":
-        row = next(row for row in report.compiles if row.step is not None)
-        return f"{row.cause.source_file}:{row.cause.source_line}" if row.cause.source_file else ""
+        row = _first_recompile(report)
+        return f"{row.cause.source_file}:{row.cause.source_line}" if row and row.cause.source_file else ""
     if signal in ("host_reads_per_step", "device_to_host_share") and report.host_reads:
         return report.host_reads[0].source
     return ""

@@ -78,13 +78,18 @@ def github_annotations(results: list[Result], budget: Path, root: Path) -> list[
         if result.status is Status.PASSED:
             continue
         command = "error" if result.assertion.level is Level.ERROR else "warning"
-        file, line = _within(result.place, root) or (_relative(budget, root), None)
-        properties = [f"file={_property(file)}"]
-        if line:
-            properties.append(f"line={line}")
+        properties = _place(result, budget, root)
         properties.append(f"title={_property(f'tpuprof: {_name(result)}')}")
         lines.append(f"::{command} {','.join(properties)}::{_data(_message(result))}")
     return lines
+
+
+def _place(result: Result, budget: Path, root: Path) -> list[str]:
+    """Where GitHub shows an annotation: at the line that caused it, else at the budget, else at the run of CI alone."""
+    if found := _within(result.place, root):
+        return [f"file={_property(found[0])}", f"line={found[1]}"]
+    file = _relative(budget, root)
+    return [f"file={_property(file)}"] if file else []
 
 
 def _weight(result: Result) -> int:
@@ -144,10 +149,10 @@ def _within(place: str, root: Path) -> tuple[str, int] | None:
 
 
 def _relative(path: Path, root: Path) -> str:
-    try:
-        return path.resolve().relative_to(root.resolve()).as_posix()
-    except ValueError:
-        return path.name
+    """The path inside the checkout; empty for a budget elsewhere, as a profile is, of which GitHub shows no file."""
+    if not path.is_file() or not path.resolve().is_relative_to(root.resolve()):
+        return ""
+    return path.resolve().relative_to(root.resolve()).as_posix()
 
 
 def _xml(text: str) -> str:
