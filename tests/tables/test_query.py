@@ -115,6 +115,17 @@ def test_a_query_without_end_is_ended(run):
         run.query(endless, time_limit_s=0.3)
 
 
+def test_ctrl_c_ends_a_query_as_it_ends_other_commands(run, tmp_path):
+    endless = "SELECT count(*) FROM range(100000000) a, range(1000000) b WHERE a.range * b.range = 7"
+    begun = "import os, signal, threading; threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start(); "
+    arguments = ["tpuprof", "query", str(tmp_path / "a.xplane.pb"), endless, "--time-limit", "50"]
+    code = f"import sys; sys.argv = {arguments!r}; {begun}from tpuprof.cli.entry import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_a_query_of_too_much_memory_is_ended():
     from pathlib import Path
 

@@ -7,8 +7,8 @@ DuckDB has external access off and its configuration locked.
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.errors import Code, TpuprofError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MEMORY_MB = 1024
 # A join of op events with themselves never ends; group-bys of 10 million rows take about a second (s).
 TIME_LIMIT_S = 60.0
+# How long DuckDB has to end a query before it is asked again (s): it mostly does within a few milliseconds.
+_INTERRUPT_AGAIN_S = 0.05
 # Rows that a query gives at most: more is an export (rows).
 MAX_ROWS = 1_000_000
 # Functions that stand where a table does and make rows out of their arguments alone.
@@ -151,14 +153,8 @@ def _close_in(connection: Any, memory_mb: int) -> None:
 def _run(connection: Any, sql: str, most: int, time_limit_s: float) -> Answer:
     import duckdb
 
-    timer = threading.Timer(time_limit_s, connection.interrupt)
-    timer.daemon = True
-    timer.start()
     try:
-        cursor = connection.execute(sql)
-        rows = cursor.fetchmany(most + 1)
-        columns = [each[0] for each in cursor.description]
-        types = [str(each[1]) for each in cursor.description]
+        return _in_time(connection, lambda: _fetched(connection, sql, most), time_limit_s)
     except duckdb.InterruptException as error:
         raise TpuprofError(
             Code.QUERY_TOO_LONG,
@@ -175,9 +171,31 @@ def _run(connection: Any, sql: str, most: int, time_limit_s: float) -> Answer:
         raise _refused(_line(error)) from error
     except duckdb.Error as error:
         raise _invalid(error) from error
-    finally:
-        timer.cancel()
+
+
+def _fetched(connection: Any, sql: str, most: int) -> Answer:
+    cursor = connection.execute(sql)
+    rows = cursor.fetchmany(most + 1)
+    columns = [each[0] for each in cursor.description]
+    types = [str(each[1]) for each in cursor.description]
     return Answer(columns, types, rows[:most], cut=len(rows) > most)
+
+
+def _in_time(connection: Any, work: Callable[[], Answer], time_limit_s: float) -> Answer:
+    """What the work gives, in a thread of its own, which DuckDB is asked to end at the limit or at Ctrl-C.
+
+    In the main thread DuckDB looks for Ctrl-C between pieces of its work only, and one piece may be the whole query.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(work)
+        try:
+            wait([running], time_limit_s)
+        finally:
+            # An interrupt before DuckDB has begun has no effect: it is said again.
+            while not running.done():
+                connection.interrupt()
+                wait([running], _INTERRUPT_AGAIN_S)
+    return running.result()
 
 
 def _refused(why: str) -> TpuprofError:
