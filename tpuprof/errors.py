@@ -6,7 +6,13 @@ across versions, so that scripts and bug tickets can refer to it while wording i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Code(StrEnum):
@@ -91,3 +97,16 @@ class TpuprofError(Exception):
     def __reduce__(self) -> tuple[type[TpuprofError], tuple[Code, str, str]]:
         """Pickle by constructor arguments, so that a process pool can hand the error back."""
         return type(self), (self.code, self.message, self.hint)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the system says of an output into a `TpuprofError` (`output-failed`)."""
+    try:
+        yield
+    except OSError as error:
+        raise TpuprofError(
+            Code.OUTPUT_FAILED,
+            f"{path}: cannot be written ({error.strerror or error}).",
+            "Choose another place.",
+        ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -43,17 +44,19 @@ def serve(
     # Requests are not logged: one of them carries the token.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     try:
-        server = make_server(host, port, create_app(store, guard).server, threaded=True)
-    except (OSError, SystemExit) as error:
+        with _bound(host, port) as bound:
+            app = create_app(store, guard).server
+            server = make_server(host, port, app, threaded=True, fd=bound.fileno())
+    except OSError as error:
         store.close()
         raise TpuprofError(
             Code.USAGE,
-            f"{host}:{port}: cannot be served on ({error}).",
+            f"{host}:{port}: cannot be served on ({error.strerror or error}).",
             "Choose another with --host or --port.",
         ) from error
-    found = [_with_base(each, store, base) for each in addresses(host, server.server_port, guard.token)]
+    found = [_with_base(each, store, base) for each in addresses(host, server.port, guard.token)]
     if guard.token:
-        bound = server.server_port
+        bound = server.port
         _say(
             f"whoever has this address can read these runs and upload traces: {', '.join(map(str, paths))}. "
             f"The connection is not encrypted; an SSH tunnel (ssh -L {bound}:localhost:{bound} HOST) is."
@@ -73,6 +76,22 @@ def serve(
     finally:
         server.server_close()
         store.close()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there. The server's library prints lines of its own where it cannot, and ends."""
+    from werkzeug.serving import LISTEN_QUEUE, get_sockaddr, select_address_family
+
+    family = select_address_family(host, port)
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(get_sockaddr(host, port, family))
+        bound.listen(LISTEN_QUEUE)
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 def _give_back_large() -> None:

@@ -69,7 +69,9 @@ def test_a_planted_recompile_fails_and_its_absence_passes(tmp_path, samples):
 
 
 def test_numbers_that_are_no_share_may_be_above_one(tmp_path):
-    text = "[budget]\nstep_time_median = { tolerance = 1.5 }\nrecompiles = { max = 3 }\nduty_cycle = { max = 1 }"
+    text = (
+        "[budget]\nstep_time_median = { tolerance = 1.5 }\nrecompiles = { max = 3 }\nduty_cycle = { max = 1 }"
+    )
     assert len(read_budget(budget(tmp_path, text))) == 3
 
 

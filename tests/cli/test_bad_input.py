@@ -64,6 +64,29 @@ def test_unreadable_file(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "-o", "/dev/null/x.html"),
+        ("report", "-o", "/nowhere/x.html"),
+        ("check", "-b", "smoke", "--junit", "/nowhere/a.xml"),
+        ("export", "--parquet", "-t", "steps", "-o", "/dev/null/x"),
+    ],
+    ids=" ".join,
+)
+def test_an_output_that_cannot_be_written(samples, arguments):
+    if arguments[0] == "export":
+        pytest.importorskip("pyarrow")
+    done = tpuprof(arguments[0], samples / "decoder_loop", *arguments[1:])
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1].endswith("[output-failed]")
+
+
+def test_tensorboard_says_what_is_wrong_with_a_folder(samples, tmp_path):
+    missing = tpuprof("tensorboard", tmp_path / "nowhere", "--write-only")
+    assert missing.stderr.endswith("no such file or folder. Check the path. [input-not-found]\n")
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("analyze",), "tpuprof analyze: missing argument 'path'"),

@@ -2,6 +2,7 @@
 
 import gzip
 import signal
+import socket
 import subprocess
 import sys
 import tracemalloc
@@ -39,6 +40,20 @@ def client(trace, guard=None):
 @pytest.mark.parametrize("host", ["127.0.0.1:8050", "localhost", "[::1]:8050", "LOCALHOST:1"])
 def test_loopback_names_are_answered(trace, host):
     assert client(trace).get("/", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("port", "said"), [("99999", "range"), ("-1", "range"), ("taken", "Address already in use")]
+)
+def test_a_port_that_cannot_be_served_on_is_one_line(trace, port, said):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = str(taken.getsockname()[1]) if port == "taken" else port
+        command = [sys.executable, "-m", "tpuprof", "dashboard", str(trace), "--no-browser", "--port", number]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert said in done.stderr
+    assert done.stderr.endswith("[usage]\n")
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:8050", "[", ""])

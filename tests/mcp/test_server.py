@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -135,6 +136,49 @@ def test_http_needs_its_token(runs):
     finally:
         server.terminate()
         server.wait(20)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_one_signal_ends_it_and_its_folder_goes(runs, tmp_path, number):
+    (tmp_path / "tmp").mkdir()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tpuprof", "mcp", str(runs)],
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        params = {
+            "protocolVersion": "2025-03-26",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+        server.stdin.write(json.dumps(hello) + "\n")
+        server.stdin.flush()
+        assert "result" in json.loads(server.stdout.readline())
+        assert len(list((tmp_path / "tmp").glob("tpuprof-mcp-*"))) == 1
+        server.send_signal(number)
+        assert server.wait(10) == 128 + number
+        assert server.stderr.read() == ""
+        assert not list((tmp_path / "tmp").iterdir())
+    finally:
+        server.kill()
+
+
+def test_a_work_folder_that_cannot_be_made_is_said_in_one_line(runs):
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof", "mcp", str(runs), "--work", "/dev/null/w"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("tpuprof: /dev/null/w: cannot be written")
+    assert done.stderr.endswith("[output-failed]\n")
 
 
 def test_paths_outside_are_not_read(runs, tmp_path):

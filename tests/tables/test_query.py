@@ -117,7 +117,9 @@ def test_a_query_without_end_is_ended(run):
 
 def test_ctrl_c_ends_a_query_as_it_ends_other_commands(run, tmp_path):
     endless = "SELECT count(*) FROM range(100000000) a, range(1000000) b WHERE a.range * b.range = 7"
-    begun = "import os, signal, threading; threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start(); "
+    begun = (
+        "import os, signal, threading; threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start(); "
+    )
     arguments = ["tpuprof", "query", str(tmp_path / "a.xplane.pb"), endless, "--time-limit", "50"]
     code = f"import sys; sys.argv = {arguments!r}; {begun}from tpuprof.cli.entry import main; main()"
     done = subprocess.run(
@@ -174,6 +176,12 @@ def test_the_commands(run, tmp_path):
     assert [each.name for each in out.iterdir()] == ["steps.parquet"]
     again = command("export", path, "-o", out, "--parquet", "-t", "steps")
     assert again.stderr.rstrip().endswith("[output-exists]")
+
+
+def test_no_table_is_written_where_one_name_is_wrong(run, tmp_path):
+    with pytest.raises(tpuprof.TpuprofError, match="nosuch: there is no such table"):
+        run.export(tmp_path / "out", ["steps", "nosuch"])
+    assert not (tmp_path / "out").exists()
 
 
 def test_exported_tables_read_back_the_same(run, tmp_path):

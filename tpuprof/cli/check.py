@@ -38,12 +38,14 @@ def check(
     from tpuprof.budget.output import junit as junit_xml
     from tpuprof.cli.opening import open_report
     from tpuprof.cli.terminal import console
+    from tpuprof.errors import writing
 
     assertions = read_budget(budget)
     results = hold(assertions, open_report(path), open_report(baseline) if baseline else None)
     render(results, console())
     if junit is not None:
-        junit.write_text(junit_xml(results, path.name), "utf-8")
+        with writing(junit):
+            junit.write_text(junit_xml(results, path.name), "utf-8")
     if github:
         for line in github_annotations(results, budget, Path.cwd()):
             typer.echo(line)

@@ -20,7 +20,7 @@ def dashboard(
     host: Annotated[
         str, typer.Option(help="Address to serve on. Any but a loopback one requires a token, printed once.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one.")] = 8050,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on; 0 takes a free one.")] = 8050,
     base: Annotated[
         Path | None,
         typer.Option(

@@ -29,9 +29,14 @@ def mcp(
 
     With --http the token is TPUPROF_MCP_TOKEN, or a new one, which is printed to stderr.
     """
+    import shutil
+
+    from tpuprof.cli.process import leave_on_signals
     from tpuprof.mcp.server import LOOPBACK, make_server, new_token, serve_http, work_folder
 
-    with work_folder(work):
+    with work_folder(work) as folder:
+        # The thread that reads stdin cannot be ended, so that Ctrl-C would wait for it.
+        leave_on_signals(lambda: None if work else shutil.rmtree(folder, ignore_errors=True))
         server = make_server(paths)
         if not http:
             server.run("stdio")

@@ -9,6 +9,7 @@ import atexit
 import gc
 import os
 import sys
+from collections.abc import Callable
 
 # How long a thread that comes back from native work waits for one that runs Python, at most (seconds). At Python's
 # own 5 ms those that decode a file mostly wait while modules are imported.
@@ -37,6 +38,24 @@ def unwind_on_signals() -> None:
 
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, leave)
+
+
+def leave_on_signals(last: Callable[[], object]) -> None:
+    """Let Ctrl-C, SIGTERM and a closed terminal end this process at once, after `last`.
+
+    For a process with a thread that waits for input: nothing ends that wait, and unwinding would wait for the thread.
+    """
+    import signal
+    import threading
+
+    def leave(number: int, _frame: object) -> None:
+        last()
+        os._exit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, leave)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tpuprof.cli.options import NoRedact
-from tpuprof.errors import Code, TpuprofError
+from tpuprof.errors import Code, TpuprofError, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,14 +58,8 @@ def report(
     found = open_report(path, in_columns=True)
     redactor = redactor_for(found, ahead=ahead) if redacts else None
     if out is not None:
-        try:
+        with writing(out):
             _write(out, found, path, redactor)
-        except OSError as error:
-            raise TpuprofError(
-                Code.UNREADABLE,
-                f"{out}: cannot be written ({error.strerror or error}).",
-                "Choose another place.",
-            ) from error
         if redactor is not None:
             typer.echo(f"{out} ({out.stat().st_size:,} bytes); {_replaced(redactor)}", err=True)
         else:
@@ -123,7 +117,7 @@ def _check_usage(out: Path | None, no_redact: bool, show_redactions: bool) -> No
 
         check_format(out)
     if out is not None and not out.parent.is_dir():
-        raise TpuprofError(Code.NOT_FOUND, f"{out.parent}: there is no such folder.", "Create it first.")
+        raise TpuprofError(Code.OUTPUT_FAILED, f"{out.parent}: there is no such folder.", "Create it first.")
 
 
 def _write(out: Path, found: Report, path: Path, redactor: Redactor | None) -> None:

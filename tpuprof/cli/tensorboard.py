@@ -12,7 +12,9 @@ import typer
 
 def tensorboard(
     run: Annotated[Path, typer.Argument(help="A run folder or logdir.", show_default=False)],
-    port: Annotated[int, typer.Option(help="Port to serve on; 0 lets TensorBoard choose.")] = 6006,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to serve on; 0 lets TensorBoard choose.")
+    ] = 6006,
     write_only: Annotated[
         bool, typer.Option("--write-only", help="Write the event file and start no server.")
     ] = False,
@@ -31,6 +33,8 @@ def tensorboard(
             "Leave --write-only out, or copy the run here first.",
         )
     run = here(run)
+    if not run.exists():
+        raise TpuprofError(Code.NOT_FOUND, f"{run}: no such file or folder.", "Check the path.")
     if not run.is_dir():
         raise TpuprofError(
             Code.USAGE, f"{run}: TensorBoard reads folders.", "Give the folder the profile is in."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.errors import Code, TpuprofError
+from tpuprof.errors import Code, TpuprofError, writing
 from tpuprof.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _STRING = 7  # DT_STRING of TensorFlow's type enumeration
 def write_events(report: Report, folder: Path) -> Path:
     """Write an event file into a run folder, in place of an earlier one of ours; returns its path.
 
-    Raises `TpuprofError` (`missing-extra`) without tensorboard.
+    Raises `TpuprofError` (`missing-extra`) without tensorboard, `output-failed` where the folder takes no file.
     """
     try:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -33,12 +33,13 @@ def write_events(report: Report, folder: Path) -> Path:
             "TensorBoard is not installed.",
             'Install it with: pip install "tpuprof[tensorboard]".',
         ) from error
-    for old in folder.glob(f"events.out.tfevents.*{_SUFFIX}"):
-        old.unlink()
-    writer = EventFileWriter(str(folder), filename_suffix=_SUFFIX)
-    for event in _events(report):
-        writer.add_event(event)
-    writer.close()
+    with writing(folder):
+        for old in folder.glob(f"events.out.tfevents.*{_SUFFIX}"):
+            old.unlink()
+        writer = EventFileWriter(str(folder), filename_suffix=_SUFFIX)
+        for event in _events(report):
+            writer.add_event(event)
+        writer.close()
     return next(folder.glob(f"events.out.tfevents.*{_SUFFIX}"))
 
 

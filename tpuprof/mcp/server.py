@@ -8,11 +8,11 @@ import os
 import secrets
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.errors import Code, TpuprofError
+from tpuprof.errors import Code, TpuprofError, writing
 from tpuprof.mcp.roots import Roots
 from tpuprof.mcp.tools import Tools
 from tpuprof.tables.build import need
@@ -34,14 +34,18 @@ _App = Callable[[Any, Any, Any], Awaitable[None]]
 
 @contextmanager
 def work_folder(given: Path | None) -> Iterator[Path]:
-    """The only folder that the server writes to: one given, else one that goes when it ends."""
+    """The only folder that the server writes to: one given, else one that goes when it ends.
+
+    Raises `TpuprofError` (`output-failed`) where it cannot be made.
+    """
     import tempfile
 
     from tpuprof.analysis.cache import FOLDER_VARIABLE
 
-    with tempfile.TemporaryDirectory(prefix="tpuprof-mcp-") as own:
-        folder = (given or Path(own)).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+    with nullcontext(given) if given else tempfile.TemporaryDirectory(prefix="tpuprof-mcp-") as place:
+        folder = Path(place).resolve()
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         os.environ[FOLDER_VARIABLE] = str(folder)
         yield folder
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tpuprof.errors import Code, TpuprofError
+from tpuprof.errors import writing
 from tpuprof.prove.experiment import SURPRISING, Experiment, Outcome, is_surprising
 from tpuprof.prove.prediction import Prediction
 from tpuprof.prove.program import Program
@@ -104,17 +104,11 @@ def write_proof(run: Path, proof: dict[str, Any]) -> Path:
     """Keep a proof with the run, under a name of its own. Raises `TpuprofError` (`output-failed`)."""
     folder = run / PROOFS
     name = _NOT_A_NAME.sub("-", (proof["rule"] or "fix").lower()).strip("-") or "fix"
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         number = 1
         while (folder / f"{name}-{number}.json").exists():
             number += 1
         path = folder / f"{name}-{number}.json"
         path.write_text(json.dumps(proof, indent=1, allow_nan=False) + "\n", "utf-8")
-    except OSError as error:
-        raise TpuprofError(
-            Code.OUTPUT_FAILED,
-            f"{folder}: cannot be written ({error.strerror or error}).",
-            "Choose another place.",
-        ) from error
     return path

@@ -17,12 +17,17 @@ def build_table(source: Source, name: str) -> Any:
 
     Raises `TpuprofError`: `usage` for a name that the schema lacks, `missing-extra` without pyarrow.
     """
+    check_name(name)
+    need("pyarrow")
+    return _builders()[name](source)
+
+
+def check_name(name: str) -> None:
+    """Raise `TpuprofError` (`usage`) for a name that the schema lacks."""
     if name not in BY_NAME:
         raise TpuprofError(
             Code.USAGE, f"{name}: there is no such table.", f"Tables are {', '.join(sorted(BY_NAME))}."
         )
-    need("pyarrow")
-    return _builders()[name](source)
 
 
 def empty_table(name: str) -> Any:

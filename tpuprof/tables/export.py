@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.errors import Code, TpuprofError
-from tpuprof.tables.build import build_table, need
+from tpuprof.errors import Code, TpuprofError, writing
+from tpuprof.tables.build import build_table, check_name, need
 from tpuprof.tables.schema import TABLES
 
 if TYPE_CHECKING:
@@ -24,10 +25,13 @@ def export_parquet(
     """Write tables (all, or those named) as `TABLE.parquet` in a folder; the rows of each file written.
 
     A table without rows is written too, so that its schema is there. Raises `TpuprofError`: `output-exists` for a file
-    that is there without `force`, `output-failed`.
+    that is there without `force`, `output-failed`, `usage` for a name that the schema lacks; then nothing is written.
     """
     need("pyarrow")
     wanted = list(names) or [table.name for table in TABLES]
+    # All are checked before the first is written.
+    for name in wanted:
+        check_name(name)
     places = {name: folder / (name + SUFFIX) for name in wanted}
     there = [path for path in places.values() if path.exists()]
     if there and not force:
@@ -45,19 +49,16 @@ def _write(path: Path, table: Any) -> None:
 
     unfinished = path.with_name(path.name + ".unfinished")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Without Arrow's own schema, readers see plain text, not Arrow's dictionaries.
-        with pq.ParquetWriter(
-            unfinished, table.schema, compression=_COMPRESSION, store_schema=False
-        ) as writer:
-            writer.write_table(table)
-            writer.add_key_value_metadata(table.schema.metadata)
-        unfinished.replace(path)
-    except OSError as error:
-        raise TpuprofError(
-            Code.OUTPUT_FAILED,
-            f"{path}: cannot be written ({error.strerror or error}).",
-            "Choose another place.",
-        ) from error
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Without Arrow's own schema, readers see plain text, not Arrow's dictionaries.
+            with pq.ParquetWriter(
+                unfinished, table.schema, compression=_COMPRESSION, store_schema=False
+            ) as writer:
+                writer.write_table(table)
+                writer.add_key_value_metadata(table.schema.metadata)
+            unfinished.replace(path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        # Below what is no folder nothing can be removed either.
+        with suppress(OSError):
+            unfinished.unlink()
