@@ -1,5 +1,6 @@
 """A search ends within bounds that no run folder meets, and what is called a profile and is a folder is named."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -133,3 +134,46 @@ def test_a_folder_that_is_called_a_profile_may_hold_one(tmp_path):
     found = find(tmp_path)
     assert len(found.files) == 1
     assert found.warnings[0].startswith("2 captures lie in this folder")
+
+
+def closed(monkeypatch, folder):
+    """Let this folder be one that may not be listed, also for root."""
+    scandir = os.scandir
+
+    def denied(path="."):
+        if os.fspath(path) == str(folder):
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+
+
+def test_a_capture_that_may_not_be_listed_is_no_folder_without_one(tmp_path, monkeypatch):
+    capture = tmp_path / "plugins" / "profile" / "x"
+    profile(capture / "host.xplane.pb", 1)
+    closed(monkeypatch, capture)
+    with pytest.raises(TpuprofError) as error:
+        find(tmp_path)
+    assert (
+        str(error.value)
+        == f"{capture}: cannot be read (Permission denied). Check its permissions. [input-unreadable]"
+    )
+    profile(tmp_path / "plugins" / "profile" / "y" / "host.xplane.pb", 1)
+    assert find(tmp_path).warnings == [
+        f"{capture} cannot be listed (Permission denied): a capture in it is not seen"
+    ]
+
+
+def test_a_profile_that_may_not_be_opened_is_unreadable(tmp_path, monkeypatch):
+    path = tmp_path / "host.xplane.pb"
+    profile(path, 1)
+    is_file = Path.is_file
+
+    def denied(asked):
+        if asked == path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return is_file(asked)
+
+    monkeypatch.setattr(Path, "is_file", denied)
+    with pytest.raises(TpuprofError, match="input-unreadable"):
+        find(tmp_path)

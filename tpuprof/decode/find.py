@@ -74,23 +74,10 @@ def find(path: Path) -> Found:
         if not path.is_file():
             raise not_regular(path)
         return Found({host_name(path): path}, *_notes_of(path.parent))
-    sessions, unread, notes = _sessions(path)
+    search = Search(path)
+    sessions, unread, notes = _sessions(search)
     if not sessions:
-        empty = next((each for each in unread if os.path.isfile(each) and not each.stat().st_size), None)
-        if empty:
-            raise TpuprofError(
-                Code.EMPTY_FILE,
-                f"{empty}: the profile is empty (a profile over 2 GB ends this way).",
-                "Capture fewer steps.",
-            )
-        named_only = next((each for each in unread if os.path.isdir(each)), None)
-        if named_only:
-            raise not_regular(named_only)
-        raise TpuprofError(
-            Code.NO_TRACE,
-            f"{path}: no profile below this folder.",
-            "Capture one with `tpuprof capture -- python train.py`, or give the folder your profiler wrote to.",
-        )
+        raise _nothing_in(search, unread)
     newest = max(sessions, key=lambda folder: (_modified(sessions[folder]), folder.name))
     warnings = [note for folder, note in notes if folder == newest]
     if len(sessions) > 1:
@@ -105,8 +92,45 @@ def find(path: Path) -> Found:
     changed = _modified(sessions[newest])
     later = [each for each in unread if each.parent not in sessions and each.lstat().st_mtime > changed]
     warnings += [f"{each} is newer, and holds no profile" for each in later]
+    warnings += [
+        f"{each} cannot be listed ({why}): a capture in it is not seen" for each, why in search.unlisted
+    ]
     folder, notes_of_another = _notes_of(newest)
     return Found(chosen, folder, warnings + notes_of_another)
+
+
+def _nothing_in(search: Search, unread: list[Path]) -> TpuprofError:
+    """The error of a folder in which no profile was found; `unread` are files that are named as one."""
+    denied = [*search.unlisted, *((each, why) for each in unread if (why := _why_closed(each)))]
+    if denied:
+        return TpuprofError(
+            Code.UNREADABLE, f"{denied[0][0]}: cannot be read ({denied[0][1]}).", "Check its permissions."
+        )
+    empty = next((each for each in unread if os.path.isfile(each) and not each.stat().st_size), None)
+    if empty:
+        return TpuprofError(
+            Code.EMPTY_FILE,
+            f"{empty}: the profile is empty (a profile over 2 GB ends this way).",
+            "Capture fewer steps.",
+        )
+    named_only = next((each for each in unread if os.path.isdir(each)), None)
+    if named_only:
+        return not_regular(named_only)
+    return TpuprofError(
+        Code.NO_TRACE,
+        f"{search.folder}: no profile below this folder.",
+        "Capture one with `tpuprof capture -- python train.py`, or give the folder your profiler wrote to.",
+    )
+
+
+def _why_closed(path: Path) -> str:
+    """What the system says of a file that cannot be opened; empty for any other."""
+    try:
+        if path.is_file():  # a pipe would wait for its writer
+            path.open("rb").close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def find_all(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Found:
@@ -139,14 +163,15 @@ def _stem(name: str) -> str:
         name = stem
 
 
-def _sessions(folder: Path) -> tuple[dict[Path, list[tuple[int, Path]]], list[Path], list[tuple[Path, str]]]:
+def _sessions(
+    search: Search,
+) -> tuple[dict[Path, list[tuple[int, Path]]], list[Path], list[tuple[Path, str]]]:
     """Files by folder, files that only their names call profiles, and notes on what was left out.
 
     A folder has at least one profile, and then also what only its name calls one. A note stands with its folder.
     """
     sessions: dict[Path, list[tuple[int, Path]]] = {}
     unread: list[Path] = []
-    search = Search(folder)
     files = search.files(not_into=(GRAPHS.name,), not_named=_NEIGHBOURS)
     others = [each for each in files if not each.name.endswith(_NAMED)]
     for path in files:

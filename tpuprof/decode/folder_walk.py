@@ -28,6 +28,8 @@ class Search:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        # Folders below that cannot be listed, each with what the system says.
+        self.unlisted: list[tuple[Path, str]] = []
         self._until = time.monotonic() + MAX_SECONDS
 
     @property
@@ -44,7 +46,7 @@ class Search:
         found: list[Path] = []
         listed = 0
         kernel = self._kernel_below()
-        for root, folders, names in os.walk(self.folder):
+        for root, folders, names in os.walk(self.folder, onerror=self._note):
             listed += len(folders) + len(names)
             folders[:] = sorted(
                 name
@@ -58,6 +60,10 @@ class Search:
             if listed > MAX_LISTED or self.is_late:
                 raise self.too_large(f"{listed:,} files and folders were listed, as far as {root}", found)
         return found
+
+    def _note(self, error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # that one was removed meanwhile
+            self.unlisted.append((Path(error.filename), error.strerror or str(error)))
 
     def _kernel_below(self) -> set[str]:
         """Folders below at which the kernel shows itself, as the walk names them."""
