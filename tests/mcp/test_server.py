@@ -138,6 +138,26 @@ def test_http_needs_its_token(runs):
         server.wait(20)
 
 
+def test_a_wrong_argument_is_an_error_with_a_code(runs):
+    wrong = [
+        ("ops", {"run": "first", "by": "nosuch"}, "op, category, program"),
+        ("findings", {"run": "first", "status": "nosuch"}, "failed, passed"),
+        ("steps", {"run": "first", "number": 999}, "It shows steps 0 to 2."),
+        ("evidence", {"run": "first", "rule": "nosuch"}, "Rules are "),
+        ("evidence", {"run": "first", "rule": "tracing-bound#99"}, "tracing-bound"),
+        ("rules", {"rule": "nosuch"}, "nosuch"),
+        ("diff", {"base": "first"}, "candidate: Field required"),
+        ("steps", {"run": "first", "number": "x"}, "number: "),
+    ]
+    _, heard = talk([runs], [(name, arguments) for name, arguments, _ in wrong])
+    for text, (_, _, said) in zip(heard, wrong, strict=True):
+        assert text.startswith("!")
+        assert text.endswith("[usage]"), text
+        assert said in text
+        assert "\n" not in text
+        assert "http" not in text
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_ends_it_and_its_folder_goes(runs, tmp_path, number):
     (tmp_path / "tmp").mkdir()

@@ -75,7 +75,7 @@ def _unexpected(error: Exception) -> TpuprofError:
         return TpuprofError(
             Code.OUT_OF_MEMORY, "there is not enough memory for this.", "Use a machine with more memory."
         )
-    if isinstance(error, OSError) and error.filename is None:
+    if isinstance(error, OSError) and not isinstance(error.filename, (str, bytes, os.PathLike)):
         return TpuprofError(
             Code.OUTPUT_FAILED,
             f"the output cannot be written ({error.strerror or error}).",
@@ -84,7 +84,7 @@ def _unexpected(error: Exception) -> TpuprofError:
     if isinstance(error, OSError):
         return TpuprofError(
             Code.UNREADABLE,
-            f"{error.filename}: {error.strerror or error}.",
+            f"{os.fsdecode(error.filename)}: {error.strerror or error}.",
             "Check the path and its permissions.",
         )
     frames = traceback.extract_tb(error.__traceback__)

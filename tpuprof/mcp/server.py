@@ -71,7 +71,7 @@ def make_server(paths: list[Path]) -> MCPServer[Any]:
         ) from error
     need("duckdb")
     tools = Tools(Roots(paths))
-    server: MCPServer[Any] = MCPServer(
+    server: MCPServer[Any] = _of_one_line(MCPServer)(
         "tpuprof", instructions=_INSTRUCTIONS, version=VERSION, log_level="WARNING"
     )
     one_at_a_time = threading.Lock()
@@ -83,6 +83,27 @@ def make_server(paths: list[Path]) -> MCPServer[Any]:
             structured_output=False,
         )
     return server
+
+
+def _of_one_line(kind: type[Any]) -> type[Any]:
+    """The kind of server, whose refusal of arguments is one line with a code, not pydantic's lines with an address."""
+    from mcp.server.mcpserver.exceptions import ToolError
+    from pydantic import ValidationError
+
+    class Server(kind):
+        async def call_tool(self, name: str, *arguments: Any, **named: Any) -> Any:
+            try:
+                return await super().call_tool(name, *arguments, **named)
+            except ToolError as error:
+                cause = error.__cause__
+                if not isinstance(cause, ValidationError):
+                    raise
+                wrong = "; ".join(
+                    f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in cause.errors()
+                )
+                raise ToolError(f"{name}: {wrong}. [{Code.USAGE.value}]") from None
+
+    return Server
 
 
 def serve_http(server: MCPServer[Any], port: int, token: str) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.errors import Code, TpuprofError
 from tpuprof.mcp.answers import answer, exact
+from tpuprof.rules.base import STATUSES
 from tpuprof.tables.ids import evidence_id
 
 if TYPE_CHECKING:
     from tpuprof.mcp.roots import Roots
-    from tpuprof.report.schema import Evidence, Finding
+    from tpuprof.report.schema import Evidence, Finding, Report
 
 # A query's time, since an agent waits for it (s).
 QUERY_SECONDS = 20.0
 # Rows that a tool gives unless more are asked for (rows).
 ROWS = 10
+# What `ops` takes as what to sum by.
+GROUPED_BY = ("op", "category", "program", "annotation", "source")
 _ROOM_FOR_PAGE = 3_500
 
 
@@ -54,10 +58,11 @@ class Tools:
         )
 
     def findings(self, run: str = "", status: str = "failed") -> str:
-        """What rules found, most at stake first; status is failed, passed, not_applicable, unavailable or all.
+        """What rules found, most at stake first; status is failed, passed, not_applicable, unavailable, error or all.
 
         `evidence` gives the facts behind one of them.
         """
+        _check_word("status", status, (*STATUSES, "all"))
         found = self._roots.open(run).findings("" if status == "all" else status)
         if status == "failed":
             return answer("findings", findings=[_finding(each) for each in found])
@@ -73,11 +78,11 @@ class Tools:
         name, _, number = rule.partition("#")
         found = opened.finding(name)
         if found is None:
-            return answer(
-                error=f"the report has no finding of {name!r}",
-                rules=[each.rule for each in opened.findings("")],
-            )
+            rules = ", ".join(sorted(each.rule for each in opened.findings("")))
+            raise _refused(f"the report has no finding of {name!r}", f"Rules are {rules}.")
         facts = opened.evidence(name)
+        if number and rule not in facts:
+            raise _refused(f"there is no evidence {rule!r}", f"{name} has {', '.join(facts) or 'none'}.")
         rows = [_fact(key, each) for key, each in facts.items() if not number or key == rule]
         fix = found.fix
         return answer(
@@ -95,6 +100,8 @@ class Tools:
         """The slowest steps with their parts in ms, or the step of one number on every host."""
         report = self._roots.open(run).report
         shown = [each for each in report.steps.shown if number < 0 or each.index == number]
+        if number >= 0 and not shown:
+            raise _refused(f"the report shows no step {number}", _steps_shown(report))
         rows = [
             {
                 "step": each.index,
@@ -108,7 +115,8 @@ class Tools:
         return answer("steps", count=report.steps.all_hosts, median_ms=report.steps.median_ms, steps=rows)
 
     def ops(self, run: str = "", by: str = "op", limit: int = ROWS) -> str:
-        """Where the device's time goes: `by` is op, category, program, annotation or source line; most first."""
+        """Where the device's time goes: `by` is op, category, program, annotation or source; most first."""
+        _check_word("by", by, GROUPED_BY)
         report = self._roots.open(run).report
         if by == "op":
             rows = [_op(each) for each in report.ops[: max(limit, 1)]]
@@ -191,6 +199,20 @@ class Tools:
             found = find_rule(rule)
             return found.page.text[:_ROOM_FOR_PAGE]
         return answer("rules", rules=[each.id for each in all_rules()])
+
+
+def _check_word(name: str, given: str, words: tuple[str, ...]) -> None:
+    if given not in words:
+        raise _refused(f"{name} is {given!r}", f"It may be {', '.join(words)}.")
+
+
+def _refused(what: str, hint: str) -> TpuprofError:
+    return TpuprofError(Code.USAGE, f"{what}.", hint)
+
+
+def _steps_shown(report: Report) -> str:
+    numbers = [each.index for each in report.steps.shown]
+    return f"It shows steps {min(numbers)} to {max(numbers)}." if numbers else "It shows none."
 
 
 def _exact_answer(columns: list[str], rows: list[list[Any]], cut: bool) -> str:
