@@ -14,6 +14,7 @@ from tpuprof.cli.main import app
 from tpuprof.errors import Code, TpuprofError
 
 SAMPLE = str(ROOT / "sample_traces" / "recompile_shapes")
+OTHER = str(ROOT / "sample_traces" / "decoder_loop")
 TPUPROF = f"{sys.executable} -m tpuprof"
 
 
@@ -45,6 +46,17 @@ def test_an_encoding_that_lacks_our_characters():
     done = shell(f"tpuprof analyze {SAMPLE}", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Compile-bound" in done.stdout
+
+
+def test_signs_and_bars_keep_their_meaning_in_any_encoding():
+    lacking = shell(f"tpuprof diff {SAMPLE} {OTHER}", PYTHONIOENCODING="ascii").stdout
+    whole = shell(f"tpuprof diff {SAMPLE} {OTHER}", PYTHONIOENCODING="utf-8").stdout
+    assert "−" in whole
+    assert "?" not in lacking
+    assert lacking.count("-") == whole.count("-") + whole.count("−")
+    lacking = shell(f"tpuprof analyze {SAMPLE}", PYTHONIOENCODING="ascii").stdout
+    assert "?" not in lacking
+    assert "####" in lacking
 
 
 @pytest.mark.parametrize("command", ["rules", f"analyze {SAMPLE}", f"analyze {SAMPLE} --json"])

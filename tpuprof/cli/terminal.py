@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -11,6 +12,12 @@ if TYPE_CHECKING:
 
 # Width of text that goes to a file or a pipe (characters): tables of a report fit, and nothing is cut.
 PIPED_WIDTH = 200
+# What stands for characters of ours that an encoding lacks: a sign, a unit and a mark of a chart keep their meaning.
+_STAND_INS = {
+    **{"−": "-", "µ": "u", "≥": ">=", "≤": "<=", "×": "x", "…": "...", "·": "-", "↑": "^"},
+    **dict(zip("█▓▒░▚▞▦▩▤▥▧▨", "#@%.o/+*=|~:", strict=True)),
+}
+_ERRORS = "tpuprof-stand-ins"
 
 
 def prepare_output() -> None:
@@ -18,12 +25,20 @@ def prepare_output() -> None:
     columns = os.environ.get("COLUMNS", "")
     if not columns.isdecimal() or int(columns) == 0:
         os.environ.pop("COLUMNS", None)
+    codecs.register_error(_ERRORS, _stand_in)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by whoever started us
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # open for our whole life
         elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors=_ERRORS)
+
+
+def _stand_in(error: UnicodeError) -> tuple[str, int]:
+    """What is written for the first of the characters that cannot be: `?` for one that is not ours."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return _STAND_INS.get(error.object[error.start], "?"), error.start + 1
 
 
 def console() -> Console:
