@@ -1,16 +1,19 @@
 """The account of a job: pieces that sum to the wall time, over crashes, resumes, clock jumps and strange rows."""
 
 import itertools
+from io import StringIO
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from tests.ledger.test_ledger import SECOND, FakeClock
 from tpuprof.goodput.account import account
 from tpuprof.goodput.attempts import attempt_of, series
-from tpuprof.goodput.jobs import as_dict, duration, goodput_of
+from tpuprof.goodput.jobs import as_dict, duration, goodput_of, render
+from tpuprof.ledger import blocks
 from tpuprof.ledger.reader import read_folder
 from tpuprof.ledger.rows import Row
 from tpuprof.ledger.writer import LedgerWriter
@@ -200,6 +203,43 @@ def test_whatever_the_rows_say_the_kinds_sum_to_the_wall_time(tmp_path_factory, 
     gaps = [max(0, b.start_ns - a.wall_end_ns) for a, b in itertools.pairwise(found)]
     assert total.wall_ns == sum(ends) + sum(gaps)
     assert all((np.diff(each.steps.start_ns) >= 0).all() for each in found)
+
+
+def told(folder):
+    console = Console(file=StringIO(), width=200)
+    render(goodput_of(folder), console)
+    return console.file.getvalue()
+
+
+def damage(path):
+    """Put zeros where the steps were."""
+    whole, _ = blocks.decode(path.read_bytes())
+    kept = [blocks.encode(each.kind, each.payload) for each in whole if each.kind != blocks.Kind.STEPS]
+    path.write_bytes(b"".join(kept) + bytes(1000))
+
+
+def test_the_goodput_of_a_damaged_ledger_is_unknown(tmp_path):
+    clock = FakeClock()
+    attempt(tmp_path, clock, "a", 1, 500, close="exit")
+    attempt(tmp_path, clock, "b", 501, 600, close="exit")
+    damage(tmp_path / "ledgers" / "a.ledger")
+    job = seconds(tmp_path)
+    assert [each["steps"] for each in job["attempts"]] == [0, 100]
+    assert job["goodput"] is None
+    assert sum(job["seconds"].values()) == job["wall_seconds"]
+    assert not any("no step was seen" in note for note in job["notes"])
+    assert "no step of it can be read" in told(tmp_path).splitlines()[0]
+
+
+def test_the_text_names_jobs_and_hides_what_took_no_time(tmp_path):
+    clock = FakeClock()
+    attempt(tmp_path, clock, "a", 1, 50, close="exit", job="one")
+    assert "Job" not in told(tmp_path)
+    attempt(tmp_path, clock, "b", 1, 50, close="exit", job="two")
+    text = told(tmp_path)
+    assert [line for line in text.splitlines() if line.startswith("Job")] == ["Job one", "Job two"]
+    assert "1 attempt," in text
+    assert "stall" not in text
 
 
 def test_durations_are_for_people():

@@ -9,9 +9,20 @@ from typer.testing import CliRunner
 
 from tests.goodput.test_account import attempt
 from tests.ledger.test_ledger import FakeClock
+from tpuprof.errors import TpuprofError
+from tpuprof.goodput.jobs import goodput_of
 from tpuprof.watch import remote
 
 pytest.importorskip("s3fs")
+
+
+def test_a_message_names_the_url_and_not_the_copy(s3):
+    s3("jobs/empty/marker", b"")
+    with (
+        pytest.raises(TpuprofError, match="s3://pods/jobs/empty: there is no ledger in it"),
+        remote.job_folder(Path("s3://pods/jobs/empty")) as (copy, _),
+    ):
+        goodput_of(copy)
 
 
 def test_a_job_goes_to_a_store_while_it_runs_and_is_read_from_there(s3, monkeypatch):

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 200
 # What stands for characters of ours that an encoding lacks: a sign, a unit and a mark of a chart keep their meaning.
 _STAND_INS = {
-    **{"−": "-", "µ": "u", "≥": ">=", "≤": "<=", "×": "x", "…": "...", "·": "-", "↑": "^"},
+    "−": "-",
+    "µ": "u",
+    "≥": ">=",
+    "≤": "<=",
+    "×": "x",
+    "…": "...",
+    "·": "-",
+    "↑": "^",
     **dict(zip("█▓▒░▚▞▦▩▤▥▧▨", "#@%.o/+*=|~:", strict=True)),
 }
 _ERRORS = "tpuprof-stand-ins"

@@ -45,6 +45,7 @@ class Account:
     """Nanoseconds by kind; `custom` splits marked phases and stalls, `parts` the productive steps.
 
     `kept_steps` counts steps that were not done again, `disruptions` attempts that another one followed.
+    `damaged` says that no step of one of the attempts can be read, because its ledger is damaged.
     """
 
     kinds: dict[str, int] = field(default_factory=lambda: {kind.name: 0 for kind in KINDS})
@@ -54,6 +55,7 @@ class Account:
     wasted_steps: int = 0
     last_step: int | None = None
     disruptions: int = 0
+    damaged: bool = False
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -63,8 +65,8 @@ class Account:
 
     @property
     def goodput(self) -> float | None:
-        """Share of productive steps in all time, None where no time passed."""
-        return self.kinds[PRODUCTIVE] / self.wall_ns if self.wall_ns else None
+        """Share of productive steps in all time, None where no time passed, or an attempt's steps cannot be read."""
+        return self.kinds[PRODUCTIVE] / self.wall_ns if self.wall_ns and not self.damaged else None
 
     def add(self, kind: str, nanoseconds: int) -> None:
         """Count time of a kind."""
@@ -73,7 +75,9 @@ class Account:
 
 def account(attempts: list[Attempt], *, stalls: bool = True) -> Account:
     """The account of a job's attempts, in the order in which they started. `stalls` tells steps that hung apart."""
-    total = Account(disruptions=max(0, len(attempts) - 1))
+    total = Account(
+        disruptions=max(0, len(attempts) - 1), damaged=any(attempt.damaged for attempt in attempts)
+    )
     for at, attempt in enumerate(attempts):
         later = attempts[at + 1 :]
         _attempt(total, attempt, _kept(total, attempt, later), followed=bool(later), stalls=stalls)

@@ -55,7 +55,8 @@ class Attempt:
 
     All times are nanoseconds since the epoch, as if the wall clock had not jumped since the process started;
     `wall_end_ns` is the end by the wall clock as it stood then. `numbered` says that the program numbers its steps;
-    where steps are only counted, a number says nothing about other attempts.
+    where steps are only counted, a number says nothing about other attempts. `damaged` says that its ledger is, and
+    that no step of it can be read: what the time went to is unknown.
     """
 
     start_ns: int
@@ -67,6 +68,7 @@ class Attempt:
     name: str = ""
     notes: list[str] = field(default_factory=list)
     numbered: bool = True
+    damaged: bool = False
 
 
 def no_steps() -> Steps:
@@ -99,7 +101,13 @@ def attempt_of(ledger: Ledger) -> Attempt:
         ledger.name,
         _notes(ledger),
         numbered=bool(ledger.meta.get("numbered", True)),
+        damaged=_is_unread(ledger),
     )
+
+
+def _is_unread(ledger: Ledger) -> bool:
+    """Whether a damaged ledger has no step that can be read: that is not to say that there was none."""
+    return not ledger.steps and ledger.lost_bytes > 0
 
 
 def _ns(microseconds: Numbers) -> Numbers:
@@ -135,8 +143,9 @@ def _spans(ledger: Ledger, offset: int) -> list[Span]:
     found += [Span(STARTUP, end - int(NS_PER_S * seconds), end) for end, seconds in ends if end <= first]
     if ready:
         found.append(Span(INITIALIZATION, start, min(ready[0], first)))
-        found.append(Span(PREPARATION, min(ready[0], first), first))
-    else:
+        if not _is_unread(ledger):
+            found.append(Span(PREPARATION, min(ready[0], first), first))
+    elif not _is_unread(ledger):
         found.append(Span(PREPARATION if ledger.steps else INITIALIZATION, start, first))
     return found
 
@@ -149,7 +158,7 @@ def _seconds(event: dict[str, Any]) -> float:
 
 def _notes(ledger: Ledger) -> list[str]:
     notes = []
-    if not ledger.steps:
+    if not ledger.steps and not _is_unread(ledger):
         notes.append(f"{ledger.name}: no step was seen; `tpuprof.step` marks steps")
     if ledger.missing_rows:
         notes.append(f"{ledger.name}: {ledger.missing_rows} steps are missing from the ledger")

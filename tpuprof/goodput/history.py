@@ -15,7 +15,7 @@ from tpuprof.goodput.vocabulary import STARTUP
 from tpuprof.ledger.reader import Ledger, read_folder
 from tpuprof.records import record
 from tpuprof.shown_text import printable
-from tpuprof.units import MS_PER_S, NS_PER_S
+from tpuprof.units import MS_PER_S, NS_PER_S, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -123,7 +123,7 @@ def render(jobs: dict[str, list[RunSummary]], console: Console) -> None:
     from rich.text import Text
 
     for job, runs in jobs.items():
-        console.print(printable(f"Job {job}: {len(runs)} runs"), style="bold", markup=False)
+        console.print(printable(f"Job {job}: {counted(len(runs), 'run')}"), style="bold", markup=False)
         table = Table(
             "run",
             "commit",

@@ -11,7 +11,7 @@ from tpuprof.goodput.vocabulary import KINDS, PRODUCTIVE
 from tpuprof.ledger.reader import read_folder
 from tpuprof.records import record
 from tpuprof.shown_text import printable
-from tpuprof.units import NS_PER_S
+from tpuprof.units import NS_PER_S, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,6 +83,8 @@ def render(jobs: list[JobGoodput], console: Console) -> None:
     for at, job in enumerate(jobs):
         if at:
             console.print()
+        if len(jobs) > 1:
+            console.print(printable(f"Job {job.job}"), style="bold", markup=False)
         _render(job, console)
 
 
@@ -90,11 +92,11 @@ def _render(job: JobGoodput, console: Console) -> None:
     from rich.table import Table
 
     total = job.account
-    share = f"{100 * total.goodput:.1f} %" if total.goodput is not None else "unknown: no time passed"
-    console.print(f"Goodput {share} of {duration(total.wall_ns)}", style="bold", markup=False)
+    console.print(_sentence(total), style="bold", markup=False)
     console.print(
         printable(
-            f"{job.command or 'unknown command'}: {len(job.attempts)} attempts, {total.kept_steps} steps kept, "
+            f"{job.command or 'unknown command'}: {counted(len(job.attempts), 'attempt')}, "
+            f"{counted(total.kept_steps, 'step')} kept, "
             f"{total.wasted_steps} done again"
         ),
         markup=False,
@@ -107,12 +109,23 @@ def _render(job: JobGoodput, console: Console) -> None:
             table.add_row(kind.title, duration(spent), share_of, kind.meaning)
     console.print(table)
     for name, spent in sorted({**total.custom}.items()):
-        console.print(f"  of which {printable(name)}: {duration(spent)}", markup=False)
+        if spent:
+            console.print(
+                f"  in stalls and marked phases, {printable(name)}: {duration(spent)}", markup=False
+            )
     for name, spent in total.parts.items():
         if spent:
             console.print(f"  in productive steps, {printable(name)}: {duration(spent)}", markup=False)
     for note in total.notes:
         console.print(f"Note: {printable(note)}", markup=False)
+
+
+def _sentence(total: Account) -> str:
+    if total.goodput is not None:
+        return f"Goodput {100 * total.goodput:.1f} % of {duration(total.wall_ns)}"
+    if not total.damaged:
+        return "Goodput unknown: no time passed"
+    return f"Goodput unknown of {duration(total.wall_ns)}: a ledger is damaged, and no step of it can be read"
 
 
 def duration(nanoseconds: float) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tpuprof.errors import TpuprofError
 from tpuprof.run_folder import LEDGERS, STATUS, VERDICT
-from tpuprof.storage.address import joined, url_of
+from tpuprof.storage.address import joined, shown, url_of
 from tpuprof.storage.store import REQUESTS, Entry, entries_below, fetch, put
 from tpuprof.storage.upload import kept_at
 
@@ -91,7 +91,10 @@ class JobMirror:
 
 @contextmanager
 def job_folder(path: Path) -> Iterator[tuple[Path, JobMirror | None]]:
-    """The folder of a job: itself, or of a URL a copy of it with its mirror, removed at the end."""
+    """The folder of a job: itself, or of a URL a copy of it with its mirror, removed at the end.
+
+    A `TpuprofError` of the body names the URL, not the copy.
+    """
     url = url_of(path)
     if url is None:
         yield path, None
@@ -99,4 +102,7 @@ def job_folder(path: Path) -> Iterator[tuple[Path, JobMirror | None]]:
     with tempfile.TemporaryDirectory(prefix="tpuprof-job-") as name:
         mirror = JobMirror(url, Path(name))
         mirror.refresh()
-        yield mirror.folder, mirror
+        try:
+            yield mirror.folder, mirror
+        except TpuprofError as error:
+            raise TpuprofError(error.code, error.message.replace(name, shown(url)), error.hint) from error
