@@ -130,3 +130,8 @@ def test_one_module_converts_units():
 
 def test_a_bare_factor_is_found():
     assert bare_factors("a = ns / 1e6\nb = 1000 * s\nc = ns // 1_000_000_000\nd = x + 1000") == [1, 2, 3]
+
+
+def test_counts_of_millions_keep_their_digits():
+    assert counted(1_234_567, "step") == "1234567 steps"
+    assert [counted(each, "graph") for each in (1, 2.5, 0)] == ["1 graph", "2.5 graphs", "0 graphs"]

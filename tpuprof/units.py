@@ -88,7 +88,9 @@ def _three_digits(value: float) -> str:
 
 def counted(count: float, noun: str) -> str:
     """A count with its noun, in the plural unless it is one: `1 compile`, `3 compiles`, `2.5 graphs`."""
-    return f"{count:g} {noun}" if count == 1 else f"{count:g} {noun}s"
+    # In `g` a million steps would be `1e+06`.
+    number = f"{count:.0f}" if float(count).is_integer() else f"{count:g}"
+    return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
 
 
 def listed(names: Sequence[str], most: int, rest: str = "", total: int | None = None) -> str:

@@ -21,6 +21,7 @@ def as_pod(found: Found, tell: Callable[[float, str], None]) -> Report | None:
     hosts = hosts_found(found)
 
     def show(now: Progress) -> None:
-        tell((now.done + now.failed) / len(hosts.jobs), f"{now.done:,} hosts done, {now.left:,} left")
+        done = f"{now.done:,} {'host' if now.done == 1 else 'hosts'} done"
+        tell((now.done + now.failed) / len(hosts.jobs), f"{done}, {now.left:,} left")
 
     return analyze_pod(hosts, progress=show)

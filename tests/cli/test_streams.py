@@ -151,6 +151,38 @@ def test_what_if_refuses_what_it_would_not_print(more):
     assert all(each in done.exception.message for each in more if each.startswith("--"))
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [("--json --md", "--json and --md exclude each other."), ("--what-if ,", "--what-if names no rule.")],
+)
+def test_options_that_ask_for_nothing_or_for_two_things(options, said):
+    done = shell(f"tpuprof analyze {SAMPLE} {options}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"tpuprof: {said}")
+    assert done.stderr.endswith("[usage]\n")
+
+
+def test_a_base_run_that_is_gone_is_said_with_the_variable_that_names_it():
+    done = shell(f"tpuprof analyze {SAMPLE}", TPUPROF_BASE="no-such-run")
+    assert done.stderr.startswith("tpuprof: TPUPROF_BASE: no-such-run: no such file or folder.")
+    assert done.stderr.endswith("Without TPUPROF_BASE nothing is compared. [input-not-found]\n")
+    done = shell(f"tpuprof analyze {SAMPLE} --base no-such-run")
+    assert done.stderr.startswith("tpuprof: no-such-run: no such file or folder.")
+
+
+def test_history_of_runs_without_proofs_speaks_of_both():
+    done = shell(f"tpuprof history {ROOT / "sample_traces"}")
+    assert "there is neither a ledger in it nor a proof" in done.stderr
+    assert done.stderr.endswith("[input-no-ledger]\n")
+
+
+def test_a_bar_is_as_narrow_as_the_terminal():
+    lines = shell(f"tpuprof analyze {SAMPLE}", COLUMNS="30", PYTHONIOENCODING="utf-8").stdout.splitlines()
+    title = next(at for at, line in enumerate(lines) if "Where a step's time goes" in line)
+    assert "█" * 25 in lines[title + 1]
+    assert lines[title + 2].split()[1] == "compile"
+
+
 def test_what_if_leaves_a_base_run_of_the_environment_to_reports():
     wanted = ["analyze", str(SAMPLE), "--what-if", "recompiles-shape"]
     done = CliRunner().invoke(app, wanted, env={"TPUPROF_BASE": "no-such-run"})

@@ -95,7 +95,7 @@ def test_attention_kernels_count_their_matmuls_from_their_shapes(analyze, name, 
 def test_mfu_with_a_kernel_of_unknown_flops_is_a_lower_bound(analyze):
     trace = op(step(), DOT, 0, 100, hlo_category="convolution", flops=5 * GIGA)
     op(trace, FLASH.format(name="ragged_thing"), 200, 100, hlo_category="custom-call")
-    assert analyze(trace).compute.mfu_note.startswith("a lower bound: ragged_thing state no FLOPs")
+    assert analyze(trace).compute.mfu_note.startswith("a lower bound: ragged_thing states no FLOPs")
 
 
 def test_a_copy_faster_than_any_link_has_no_rate(analyze):

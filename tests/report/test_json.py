@@ -64,7 +64,8 @@ def test_fields_of_a_newer_tpuprof_are_passed_over():
     ("text", "code"),
     [
         ("{", "input-corrupt"),
-        ("[]", "input-schema-too-new"),
+        ("[]", "input-corrupt"),
+        ('{"steps": 3}', "input-corrupt"),
         ('{"schema": "tpuprof.report/2"}', "input-schema-too-new"),
         ('{"schema": "tpuprof.report/1"}', "input-corrupt"),
         ('{"schema": "tpuprof.report/1", "offload": 3}', "input-corrupt"),

@@ -62,6 +62,11 @@ def test_what_is_no_select_over_the_tables_is_refused(run, tmp_path, sql):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.xplane.pb", "secret.csv"]
 
 
+def test_an_install_is_called_by_its_name(run):
+    with pytest.raises(tpuprof.TpuprofError, match="it is INSTALL"):
+        run.query("install httpfs")
+
+
 def test_a_file_is_no_table(run, tmp_path):
     (tmp_path / "secret.csv").write_text("a\n1\n")
     with pytest.raises(tpuprof.TpuprofError) as error:

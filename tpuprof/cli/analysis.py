@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tpuprof.cli.entry import BASE_VARIABLE
 from tpuprof.cli.opening import here, open_json, open_report
 from tpuprof.cli.process import leave_at_once
 from tpuprof.errors import Code, TpuprofError
@@ -40,8 +42,21 @@ def print_analysis(
         ):
             raise
         return
-    against = open_report(Path(base), use_cache=use_cache) if base else None
+    against = open_base(base, use_cache=use_cache)
     print_report(report, as_json=as_json, as_markdown=as_markdown, why=why, base=against)
+
+
+def open_base(base: str, *, use_cache: bool) -> Report | None:
+    """The report to compare with, None where there is none; an error says where the path comes from."""
+    if not base:
+        return None
+    try:
+        return open_report(Path(base), use_cache=use_cache)
+    except TpuprofError as error:
+        if base != os.environ.get(BASE_VARIABLE):
+            raise
+        hint = f"{error.hint} Without {BASE_VARIABLE} nothing is compared."
+        raise TpuprofError(error.code, f"{BASE_VARIABLE}: {error.message}", hint.strip()) from error
 
 
 def print_report(

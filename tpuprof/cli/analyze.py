@@ -69,9 +69,11 @@ def analyze(
     what_if: WhatIf = "",
 ) -> None:
     """Say what holds a captured run back, and where each step's time went."""
-    from tpuprof.cli.analysis import print_analysis, print_report
-    from tpuprof.cli.opening import open_report
+    from tpuprof.cli.analysis import open_base, print_analysis, print_report
+    from tpuprof.errors import Code, TpuprofError
 
+    if as_json and as_markdown:
+        raise TpuprofError(Code.USAGE, "--json and --md exclude each other.", "Remove one of them.")
     if what_if:
         _refuse_with_what_if(context)
         _what_if(path, what_if, as_json=as_json)
@@ -80,7 +82,7 @@ def analyze(
         from tpuprof.cli.pods import pod_report
 
         report = pod_report(path, sample=hosts, dask=dask)
-        against = open_report(Path(base), use_cache=not no_cache) if base else None
+        against = open_base(base, use_cache=not no_cache)
         print_report(report, as_json=as_json, as_markdown=as_markdown, why=why, base=against)
         return
     print_analysis(
@@ -117,9 +119,13 @@ def _on_command_line(context: typer.Context, name: str) -> bool:
 def _what_if(path: Path, rules: str, *, as_json: bool) -> None:
     from tpuprof.analysis.analyze import what_if_of
     from tpuprof.cli.opening import here
+    from tpuprof.errors import Code, TpuprofError
     from tpuprof.units import format_ms, format_ms_range
 
-    result = what_if_of(here(path), [each.strip() for each in rules.split(",") if each.strip()])
+    wanted = [each.strip() for each in rules.split(",") if each.strip()]
+    if not wanted:
+        raise TpuprofError(Code.USAGE, "--what-if names no rule.", "`tpuprof rules` lists them.")
+    result = what_if_of(here(path), wanted)
     if as_json:
         import json
         from dataclasses import asdict

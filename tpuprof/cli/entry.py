@@ -41,7 +41,7 @@ def to_analyze(arguments: Sequence[str]) -> Plain | None:
         return None
     options = _OPTIONS.intersection(arguments)
     others = [each for each in arguments[1:] if each not in _OPTIONS]
-    if len(others) != 1 or not others[0] or others[0].startswith("-"):
+    if {_JSON, _MARKDOWN} <= options or len(others) != 1 or not others[0] or others[0].startswith("-"):
         return None
     return Plain(others[0], options)
 

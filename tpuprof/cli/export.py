@@ -34,4 +34,4 @@ def export(
     with read_in_processes(here(path)) as run:
         written = run.export(out, table or (), force=force)
     for file, rows in written.items():
-        typer.echo(f"{file} ({rows:,} rows)", err=True)
+        typer.echo(f"{file} ({rows:,} {'row' if rows == 1 else 'rows'})", err=True)

@@ -33,8 +33,10 @@ def history(
         try:
             jobs = history_of(folder)
         except TpuprofError as error:
-            if error.code != Code.NO_LEDGER or not tried:
+            if error.code != Code.NO_LEDGER:
                 raise
+            if not tried:
+                raise _nothing_in(folder) from error
             jobs = {}
     if as_json:
         import json
@@ -50,3 +52,11 @@ def history(
         render(jobs, console())
     if tried:
         render_tried(tried, console())
+
+
+def _nothing_in(folder: Path) -> TpuprofError:
+    return TpuprofError(
+        Code.NO_LEDGER,
+        f"{folder}: there is neither a ledger in it nor a proof in a run below it.",
+        "Record one with `tpuprof watch -o FOLDER -- python train.py`, or try a fix with `tpuprof prove`.",
+    )

@@ -54,7 +54,8 @@ def _shown_progress() -> Callable[[Progress], None]:
         if moment - last < every or not now.left:
             return
         last = moment
-        text = f"tpuprof: {now.done:,} hosts done, {now.failed:,} failed, {now.left:,} left ({moment - begun:.0f} s)"
+        done = f"{now.done:,} {'host' if now.done == 1 else 'hosts'} done"
+        text = f"tpuprof: {done}, {now.failed:,} failed, {now.left:,} left ({moment - begun:.0f} s)"
         print(
             f"\r\x1b[K{text}" if terminal else text, end="" if terminal else "\n", file=sys.stderr, flush=True
         )

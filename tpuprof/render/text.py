@@ -72,10 +72,10 @@ _GLYPHS = "█▓▒░▚▞▦▩▤▥▧▨"
 
 def render(report: Report, console: Console) -> None:
     """Print a report to a rich console. Names from the trace are escaped."""
-    console.print(Group(*_sections(report)))
+    console.print(Group(*_sections(report, console.width)))
 
 
-def _sections(report: Report) -> list[RenderableType]:
+def _sections(report: Report, width: int) -> list[RenderableType]:
     sections: list[RenderableType] = []
     if report.predicted:
         sections.append(
@@ -88,7 +88,7 @@ def _sections(report: Report) -> list[RenderableType]:
     ]
     sections += _findings(report)
     if report.breakdown:
-        sections += [*_breakdown(report), Text()]
+        sections += [*_breakdown(report, min(BAR_CELLS, width)), Text()]
     sections += _facts(report)
     if report.steps.per_step and not report.steps.whole_capture:
         sections.append(_slowest_steps(report))
@@ -208,13 +208,14 @@ def _saving(finding: Finding) -> str:
     return f"Fixing it saves {saved_amount(savings)} ({method_title(savings)}{note})."
 
 
-def _breakdown(report: Report) -> list[RenderableType]:
+def _breakdown(report: Report, cells: int) -> list[RenderableType]:
     parts = sorted(report.breakdown.items(), key=lambda item: -item[1].share)
     shown = [(name, part) for name, part in parts if part.share >= BAR_FROM_SHARE]
-    bar, legend = Text(), Table.grid(padding=(0, 2))
+    # Parts are rounded each, so that the bar may be a cell longer.
+    bar, legend = Text(no_wrap=True, overflow="crop"), Table.grid(padding=(0, 2))
     for index, (name, part) in enumerate(shown):
         glyph, style = _GLYPHS[index % len(_GLYPHS)], part_of(name).terminal
-        bar.append(glyph * round(part.share * BAR_CELLS), style=style)
+        bar.append(glyph * round(part.share * cells), style=style)
         share, time = format_share(part.share), format_ms(part.ms_per_step)
         legend.add_row(
             Text(glyph, style=style),

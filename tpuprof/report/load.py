@@ -59,6 +59,12 @@ def read_report(path: Path) -> Report:
             "Write it again with `tpuprof report`.",
         ) from error
     schema = plain.get("schema") if isinstance(plain, dict) else None
+    if schema is None:
+        raise TpuprofError(
+            Code.CORRUPT,
+            f"{path}: it is no report of tpuprof: it names no schema.",
+            "Give what `tpuprof report` or `tpuprof analyze --json` wrote.",
+        )
     if schema != SCHEMA:
         raise TpuprofError(
             Code.TOO_NEW,

@@ -100,8 +100,7 @@ def _checked(connection: Any, sql: str) -> tuple[set[str], set[str]]:
     try:
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type.name != "SELECT":
-            what = statements[0].type.name if len(statements) == 1 else f"{len(statements)} statements"
-            raise _refused(f"it is {what}")
+            raise _refused(f"it is {_named(statements)}")
         asked = connection.execute("SELECT json_serialize_sql(?)", [statements[0].query])
         tree = json.loads(asked.fetchone()[0])
     except duckdb.Error as error:
@@ -121,6 +120,15 @@ def _checked(connection: Any, sql: str) -> tuple[set[str], set[str]]:
         elif kind == "SHOW_REF" and node.get("show_type") in ("SHOW_SPECIAL", "SHOW_UNQUALIFIED"):
             described.update(BY_NAME)
     return read & set(BY_NAME), (described - read) & set(BY_NAME)
+
+
+def _named(statements: list[Any]) -> str:
+    """What was asked instead of one SELECT. DuckDB calls an INSTALL a LOAD."""
+    if len(statements) != 1:
+        return f"{len(statements)} statements"
+    words = statements[0].query.split()
+    is_install = bool(words) and words[0].upper() == "INSTALL"
+    return "INSTALL" if is_install else str(statements[0].type.name)
 
 
 def _nodes(tree: Any) -> Iterator[tuple[dict[str, Any], bool]]:

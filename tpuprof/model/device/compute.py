@@ -200,7 +200,8 @@ def _mfu(flops: int, peak: float | None, wall_ps: int, unknown: list[str]) -> tu
         return None, f"{found.note}: the FLOPs or the peak that the trace states are wrong"
     note = "from the FLOPs of the ops that ran: recomputed ones (rematerialization) count each time"
     if unknown:
-        note = f"a lower bound: {listed(unknown, KERNELS_NAMED)} state no FLOPs; {note}"
+        states = "states" if len(unknown) == 1 else "state"
+        note = f"a lower bound: {listed(unknown, KERNELS_NAMED)} {states} no FLOPs; {note}"
     return found.value, note
 
 
