@@ -88,7 +88,7 @@ def _three_digits(value: float) -> str:
 
 def counted(count: float, noun: str) -> str:
     """A count with its noun, in the plural unless it is one: `1 compile`, `3 compiles`, `2.5 graphs`."""
-    # In `g` a million steps would be `1e+06`.
+    # The format `g` alone would give six digits of millions.
     number = f"{count:.0f}" if float(count).is_integer() else f"{count:g}"
     return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
 

@@ -44,9 +44,9 @@ def serve(
     # Requests are not logged: one of them carries the token.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     try:
-        with _bound(host, port) as bound:
+        with _bound(host, port) as listening:
             app = create_app(store, guard).server
-            server = make_server(host, port, app, threaded=True, fd=bound.fileno())
+            server = make_server(host, port, app, threaded=True, fd=listening.fileno())
     except OSError as error:
         store.close()
         raise TpuprofError(

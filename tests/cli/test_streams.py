@@ -171,7 +171,7 @@ def test_a_base_run_that_is_gone_is_said_with_the_variable_that_names_it():
 
 
 def test_history_of_runs_without_proofs_speaks_of_both():
-    done = shell(f"tpuprof history {ROOT / "sample_traces"}")
+    done = shell(f"tpuprof history {ROOT / 'sample_traces'}")
     assert "there is neither a ledger in it nor a proof" in done.stderr
     assert done.stderr.endswith("[input-no-ledger]\n")
 

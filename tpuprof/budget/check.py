@@ -24,7 +24,7 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
-    from tpuprof.report.schema import Compile, Finding, Report
+    from tpuprof.report.schema import CompileRow, Finding, Report
 
 FILE = "tpuprof.toml"
 ANY = "any"
@@ -267,7 +267,7 @@ def _cause(signal: str, report: Report | None) -> str:
     return report.verdict.sentence
 
 
-def _first_recompile(report: Report) -> Compile | None:
+def _first_recompile(report: Report) -> CompileRow | None:
     """The first compile inside a step. There is none where a budget asks for more compiles than there were."""
     return next((row for row in report.compiles if row.step is not None), None)
 

@@ -61,8 +61,9 @@ def make_server(paths: list[Path]) -> MCPServer[Any]:
     Raises `TpuprofError`: `missing-extra` without the mcp package, `input-not-found` for a path that is not there.
     """
     try:
-        from mcp.server import MCPServer
         from mcp.types import ToolAnnotations
+
+        server_type = _server_type()
     except ImportError as error:
         raise TpuprofError(
             Code.MISSING_EXTRA,
@@ -71,9 +72,7 @@ def make_server(paths: list[Path]) -> MCPServer[Any]:
         ) from error
     need("duckdb")
     tools = Tools(Roots(paths))
-    server: MCPServer[Any] = _of_one_line(MCPServer)(
-        "tpuprof", instructions=_INSTRUCTIONS, version=VERSION, log_level="WARNING"
-    )
+    server = server_type("tpuprof", instructions=_INSTRUCTIONS, version=VERSION, log_level="WARNING")
     one_at_a_time = threading.Lock()
     for name in TOOLS:
         server.add_tool(
@@ -85,15 +84,16 @@ def make_server(paths: list[Path]) -> MCPServer[Any]:
     return server
 
 
-def _of_one_line(kind: type[Any]) -> type[Any]:
-    """The kind of server, whose refusal of arguments is one line with a code, not pydantic's lines with an address."""
+def _server_type() -> type[MCPServer[Any]]:
+    """A server whose refusal of arguments is one line with a code, not pydantic's lines with an address."""
+    from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from pydantic import ValidationError
 
-    class Server(kind):
-        async def call_tool(self, name: str, *arguments: Any, **named: Any) -> Any:
+    class Server(MCPServer[Any]):
+        async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
             try:
-                return await super().call_tool(name, *arguments, **named)
+                return await super().call_tool(name, arguments, context)
             except ToolError as error:
                 cause = error.__cause__
                 if not isinstance(cause, ValidationError):

@@ -62,7 +62,7 @@ def read_report(path: Path) -> Report:
     if schema is None:
         raise TpuprofError(
             Code.CORRUPT,
-            f"{path}: it is no report of tpuprof: it names no schema.",
+            f"{path}: this is not a report of tpuprof: it names no schema.",
             "Give what `tpuprof report` or `tpuprof analyze --json` wrote.",
         )
     if schema != SCHEMA:

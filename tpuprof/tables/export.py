@@ -59,6 +59,6 @@ def _write(path: Path, table: Any) -> None:
                 writer.add_key_value_metadata(table.schema.metadata)
             unfinished.replace(path)
     finally:
-        # Below what is no folder nothing can be removed either.
+        # Below a file nothing can be removed either.
         with suppress(OSError):
             unfinished.unlink()
