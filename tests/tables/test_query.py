@@ -1,6 +1,7 @@
 """A query reads the run's tables and nothing else; what it may not do has a code."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -187,6 +188,18 @@ def test_no_table_is_written_where_one_name_is_wrong(run, tmp_path):
     with pytest.raises(tpuprof.TpuprofError, match="nosuch: there is no such table"):
         run.export(tmp_path / "out", ["steps", "nosuch"])
     assert not (tmp_path / "out").exists()
+
+
+def test_a_narrow_terminal_breaks_no_number(run, tmp_path):
+    sql = "SELECT 'some long text' AS text, 123456789012345 AS a, 987654321098765 AS b, 111111111111111 AS c"
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof", "query", str(tmp_path / "a.xplane.pb"), sql],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "40"},
+    )
+    assert all(each in done.stdout for each in ("123456789012345", "987654321098765", "111111111111111"))
 
 
 def test_exported_tables_read_back_the_same(run, tmp_path):

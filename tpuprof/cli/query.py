@@ -76,9 +76,14 @@ def _show(answer: Answer) -> None:
     from tpuprof.tables.values import is_number, shown
 
     table = Table(box=None, pad_edge=False)
-    for name, kind in zip(answer.columns, answer.types, strict=True):
+    cells = [[shown(value) for value in row] for row in answer.rows]
+    for at, (name, kind) in enumerate(zip(answer.columns, answer.types, strict=True)):
         right = is_number(kind)
-        table.add_column(escape(name), overflow="fold", justify="right" if right else "left")
-    for row in answer.rows:
-        table.add_row(*(escape(shown(value)) for value in row))
-    console().print(table)
+        # A number over two lines would be read as two.
+        width = max((len(row[at]) for row in cells), default=1) if right else 1
+        table.add_column(escape(name), overflow="fold", justify="right" if right else "left", min_width=width)
+    for row in cells:
+        table.add_row(*map(escape, row))
+    printed = console()
+    # A terminal breaks lines that are too long itself, and no number is lost.
+    printed.print(table, width=max(printed.width, printed.measure(table).minimum), crop=False)
