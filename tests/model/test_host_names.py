@@ -31,6 +31,14 @@ def test_what_was_seen_on_one_host_is_not_called_a_mean():
     assert [each.title for each in named] == ["Memory grows (one of 2 hosts, seen on host1)"]
 
 
+def test_what_was_seen_on_several_hosts_has_the_numbers_of_one():
+    """ "One of 3 hosts, seen on 3 of them" contradicts itself."""
+    seen = [Evidence("free", 1.0, "bytes", host=host) for host in ("host0", "host1")]
+    found = Finding("memory-growth", "memory", FAILED, "Memory grows", "", evidence=seen)
+    named = with_hosts([(find_rule("memory-growth"), found)], ["host0", "host1"], 2)
+    assert named[0].title == "Memory grows (numbers of one of 2 hosts, seen on 2 of them)"
+
+
 def test_a_mean_is_of_the_hosts_whose_steps_count_and_of_findings_with_figures():
     """ "The capture is not whole (mean of 4 hosts)" was said of a host without its device's plane."""
     late = Finding("exposed-collectives", "collective", FAILED, "It waits", "", severity=0.3)

@@ -11,16 +11,21 @@ from hypothesis import strategies as st
 from tests.builders import TraceBuilder
 from tests.pod import pods
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.model.run import Run
 from tpuprof.pod import host_work
 from tpuprof.pod.analyze import analyze_pod
-from tpuprof.pod.findings import NAMED
+from tpuprof.pod.digest import FAILED, digest_of
+from tpuprof.pod.findings import NAMED, merged_findings
 from tpuprof.pod.hosts import hosts_of, summarise_host
 from tpuprof.pod.late_waits import NOTE
 from tpuprof.pod.merge import Asked, merge
 from tpuprof.pod.pack import from_bytes
+from tpuprof.pod.reduced import host_run
 from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.report.as_json import to_json
 from tpuprof.report.load import report_from
+from tpuprof.report.schema import Finding, Savings
+from tpuprof.rules.pricing import COUNTERFACTUAL
 
 TRAIN = "train (/home/u/train.py:7)"
 # By host: how long a step of 40 ms sleeps (ms), and where.
@@ -232,3 +237,22 @@ def test_waits_for_a_late_host_are_no_communication_of_a_pod(tmp_path, lag):
     assert parts.savings.step_low_ms + parts.savings.high == pytest.approx(1.2 + lag / 1000)
     assert (parts.savings.note == NOTE) is bool(lag)
     assert all(each.high <= parts.savings.high * 1.05 for each in parts.on_hosts.prices)
+
+
+@pytest.mark.parametrize("on", [1, 2])
+def test_a_cause_on_all_hosts_ranks_before_its_symptom_as_on_one_host(packed, on):
+    """A broad rule stands behind the specific one that it shares its saving with, unless that is of few hosts."""
+    summaries = [from_bytes(packed[name]) for name in ("w0", "w1")]
+    digests = [digest_of(each) for each in summaries]
+    run = Run({}, [host_run(each) for each in summaries], {})
+
+    def found(rule, severity, other):
+        savings = Savings(1.0, 9.0, COUNTERFACTUAL)
+        return Finding(rule, "tracing", FAILED, rule, "", severity, savings, shares_saving_with=[other])
+
+    symptom = found("tracing-bound", 0.36, "optimizer-loop")
+    cause = found("optimizer-loop", 0.10, "tracing-bound")
+    of_hosts = [replace(each, failed=[symptom, cause][: 1 + (row < on)]) for row, each in enumerate(digests)]
+    report = replace(merged(packed, ["w0", "w1"]), findings=[symptom, cause])
+    ranked = [each.rule for each in merged_findings(report, run, of_hosts, 0) if each.status == FAILED]
+    assert ranked == (["optimizer-loop", "tracing-bound"] if on == 2 else ["tracing-bound", "optimizer-loop"])

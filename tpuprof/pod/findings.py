@@ -9,8 +9,9 @@ from tpuprof.pod.digest import FAILED, Digest
 from tpuprof.pod.late_waits import without_late_waits
 from tpuprof.report.pod import FindingHosts, HostPriceRow, LineHostsRow, RuleHostsRow
 from tpuprof.report.schema import Finding, Report
+from tpuprof.rules.pricing import COUNTERFACTUAL, doubted
 from tpuprof.rules.registry import all_rules
-from tpuprof.rules.runner import run_rules
+from tpuprof.rules.runner import ranked, run_rules
 from tpuprof.signals import Signals
 
 # The rule that compares hosts: it is asked of all of them together.
@@ -49,10 +50,20 @@ def merged_findings(report: Report, run: Run, digests: list[Digest], shown: int)
         hosts = failed.get(each.rule)
         found.append(_of_hosts(hosts, digests, digests[shown].name) if hosts else each)
     found = [*without_late_waits(found, report, run), *_across(report, run)]
-    return sorted(
-        found,
-        key=lambda each: (True, 0.0) if each.status != FAILED else (False, -each.severity * _weight(each)),
-    )
+    return _ranked(found)
+
+
+def _ranked(findings: list[Finding]) -> list[Finding]:
+    """The findings in the order that one host's have, each counted by the share of hosts that it is of."""
+    counted = [replace(each, severity=each.severity * _weight(each)) for each in findings]
+    priced = {
+        each.rule: each.savings for each in findings if each.status == FAILED and each.savings is not None
+    }
+    replayed = {rule for rule, savings in priced.items() if savings.method == COUNTERFACTUAL}
+    # Of a doubtful price, the finding no longer says whether its cause is doubtful too: mostly it is not.
+    sure = {rule for rule, savings in priced.items() if doubted(savings)}
+    row = {each.rule: at for at, each in enumerate(ranked(counted, list(all_rules()), replayed, sure))}
+    return sorted(findings, key=lambda each: row[each.rule])
 
 
 def _weight(finding: Finding) -> float:

@@ -27,14 +27,20 @@ def with_hosts(found: list[tuple[Rule, Finding]], hosts: list[str], in_means: in
 def _of(rule: Rule, finding: Finding, hosts: int, in_means: int) -> str:
     """Which hosts its numbers are of; empty where it has none."""
     if rule.of_one_host:
-        return f"one of {hosts} hosts"
+        # Seen on several, its numbers are those of one of them all the same.
+        return f"{'numbers of ' if len(_seen(finding)) > 1 else ''}one of {hosts} hosts"
     return f"mean of {in_means} hosts" if in_means > 1 and (finding.severity or finding.savings) else ""
 
 
 def _with_host(finding: Finding, hosts: list[str], what: str) -> Finding:
     if any(re.search(rf"(?<![\w-]){re.escape(host)}(?![\w-])", finding.title) for host in hosts):
         return finding
-    seen = list(dict.fromkeys(each.host for each in finding.evidence if each.host))
+    seen = _seen(finding)
     where = f"seen on {seen[0]}" if len(seen) == 1 else f"seen on {len(seen)} of them" if seen else ""
     said = ", ".join(filter(None, (what, where)))
     return replace(finding, title=f"{finding.title} ({said})") if said else finding
+
+
+def _seen(finding: Finding) -> list[str]:
+    """The hosts that its evidence names."""
+    return list(dict.fromkeys(each.host for each in finding.evidence if each.host))

@@ -67,14 +67,23 @@ def run_rules(
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
     in_means = sum(len(host.steps) > 0 for host in signals.hosts)
     named = with_hosts(found, [host.name for host in signals.hosts], in_means)
-    broad = {rule.id for rule, _ in found if rule.broad}
-    narrows = {rule.id: rule.narrows for rule, _ in found}
     replayed = _replayed(named, prices, pricing)
     shared = _with_shared(named, replayed, prices, pricing)
-    behind = _behind_causes(shared, broad, set(replayed))
     sure = {rule.id for rule, outcome in outcomes if outcome.confidence != "low"}
-    shared.sort(key=lambda each: (_ORDER.get(each.status, 2), -_rank(each, behind, sure), each.rule))
-    return _causes_first(shared, broad, narrows)
+    return ranked(shared, [rule for rule, _ in found], set(replayed), sure)
+
+
+def ranked(findings: list[Finding], rules: list[Rule], replayed: set[str], sure: set[str]) -> list[Finding]:
+    """The findings in their order: by what they cost, and causes before what they cause.
+
+    `replayed` are rules whose price is a replay, `sure` those whose cause is no doubt.
+    """
+    broad = {rule.id for rule in rules if rule.broad}
+    behind = _behind_causes(findings, broad, replayed)
+    by_rank = sorted(
+        findings, key=lambda each: (_ORDER.get(each.status, 2), -_rank(each, behind, sure), each.rule)
+    )
+    return _causes_first(by_rank, broad, {rule.id: rule.narrows for rule in rules})
 
 
 def _behind_causes(findings: list[Finding], broad: set[str], replayed: set[str]) -> set[str]:
