@@ -16,9 +16,11 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.cli.main import app
 from tpuprof.compare.comparability import Weight
 from tpuprof.compare.decision import Outcome
-from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, counts_from, diff, signed_share
+from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, counts_from, diff, said, signed_share
 from tpuprof.compare.text import render, render_markdown
 from tpuprof.report.labels import HELD_UP_ELSEWHERE
+from tpuprof.share.redact import Redactor
+from tpuprof.share.redacted_report import redacted
 
 
 def walls(mean, seed=0, count=12, spread=0.01):
@@ -50,6 +52,15 @@ def test_a_clear_change_is_told_with_bounds(mean, outcome):
     assert "95 % bounds" in comparison.sentence
 
 
+def test_no_step_loses_more_than_it_has():
+    """Bounds of a step of 398 ms ended at −504 ms."""
+    uneven = (900.0, 40.0, 950.0, 60.0, 1000.0, 30.0)
+    found = diff(reports.report(walls=uneven), reports.report(walls=walls(5, 1, 6)))
+    assert found.mean.low == -found.mean.base
+    assert found.mean.low < found.mean.delta < found.mean.high
+    assert all(row.change.low >= -row.change.base for row in found.parts)
+
+
 def test_steps_long_and_short_by_turns_do_not_differ_by_where_they_begin():
     steps = [7.0, 25.0, 7.4, 24.0, 6.8, 25.5, 7.1, 24.6, 7.2, 25.1]
     comparison = diff(reports.report(walls=(*steps, 7.0)), reports.report(walls=(*steps[1:], 7.0, 25.0)))
@@ -75,6 +86,20 @@ def test_a_certain_change_that_is_too_small_is_not_called_noise(device, share):
     assert comparison.sentence.startswith("No change that counts: ")
     assert "Two runs of the same script can differ as much" in comparison.sentence
     assert f"a change counts from {share} of the faster run's step on" in comparison.sentence
+
+
+def test_a_part_whose_bounds_exclude_zero_is_not_called_noise():
+    """It read "−10.8 ms to −6.84 ms within noise"."""
+    found = diff(report(100, 1), report(101.5, 1))
+    small = next(row for row in found.parts if row.change.beyond_noise)
+    assert not small.changed
+    assert said(small.change, small.changed) == "too small to count"
+    told = io.StringIO()
+    render(found, Console(file=told, width=200))
+    assert re.search(rf"{small.name} .*too small to count", told.getvalue())
+    assert [said(each.change, each.changed) for each in diff(report(100, 1), report(100, 2)).parts] == [
+        "within noise"
+    ] * len(found.parts)
 
 
 def test_a_cured_finding_is_named_with_gain_and_prediction():
@@ -190,6 +215,32 @@ def test_a_variable_that_jax_sets_by_itself_is_no_difference():
     bare = {**run, "environment": {}}
     found = {each.what for each in diff(environment(base, run=bare), environment(base, run=run)).unlike}
     assert found == {"TPU_VISIBLE_CHIPS"}
+
+
+def test_a_private_value_is_no_difference_to_a_saved_report():
+    """The baseline of CI is a saved report: it says `path-1` for a path, whose number another report may not have."""
+
+    def run(library, flags=""):
+        stated = {"TPU_LIBRARY_PATH": f"{library}/site-packages/libtpu/libtpu.so", "XLA_FLAGS": flags}
+        facts = {"environment": stated, "command_line": ["train.py", "--data", f"{library}/data"]}
+        return dataclasses.replace(environment(report(100, 1), run=facts), redactions=None)
+
+    def sent(made, *before):
+        redactor = Redactor()
+        for text in before:
+            redactor.text(text)
+        return redacted(made, redactor)
+
+    def differs(base, candidate):
+        return [each.what for each in diff(base, candidate).unlike]
+
+    here = run("/home/ann/lib/python3.11")
+    saved = sent(here, "/home/ann/first/x.py")
+    assert "path-2/site-packages" in saved.environment["run"]["environment"]["TPU_LIBRARY_PATH"]
+    assert differs(saved, here) == differs(here, saved) == []
+    assert differs(saved, sent(here)) == []
+    assert differs(saved, run("/home/ann/lib/python3.11", "--xla_dump")) == ["XLA_FLAGS"]
+    assert differs(here, run("/home/bob/lib/python3.11")) == ["arguments", "TPU_LIBRARY_PATH"]
 
 
 def test_another_batch_size_shows_in_the_work_of_a_step():
@@ -318,7 +369,7 @@ def test_a_real_run_and_its_cured_twin(samples):
     assert found.outcome == Outcome.BETTER
     compiled = next(each.change for each in found.parts if each.name == "compile")
     assert compiled.candidate == 0
-    assert compiled.low < compiled.delta < -100
+    assert compiled.low == compiled.delta == -compiled.base < -100
 
 
 def test_two_predictions_are_called_that_and_have_no_bounds():

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.compare.noise import MIN_STEPS
+from tpuprof.compare.private import same_words
 from tpuprof.model import busy_machine
 from tpuprof.render.content import spmd_text
 from tpuprof.units import GIGA, format_share
@@ -153,9 +154,10 @@ def _scripts(base: Report, candidate: Report) -> list[Unlike]:
         detail = "the runs do not say which script they are of"
         return [Unlike("script", "unknown", "unknown", Weight.NOTE, detail)]
     names = [PurePath(each[0]).name if each else "unknown" for each in (old, new)]
-    if names[0] != names[1]:
+    same = same_words(base, candidate)
+    if not same(*names):
         return [Unlike("script", names[0], names[1], Weight.CARE, "another program, as far as its name says")]
-    if old[1:] == new[1:]:
+    if same(old[1:], new[1:]):
         return []
     texts = [shlex.join(each[1:]) or "none" for each in (old, new)]
     return [Unlike("arguments", texts[0], texts[1], Weight.NOTE, "of the script")]
@@ -195,10 +197,11 @@ def _versions(base: Report, candidate: Report) -> list[Unlike]:
 
 def _variables(base: Report, candidate: Report) -> list[Unlike]:
     old, new = _run(base).get("environment") or {}, _run(candidate).get("environment") or {}
+    same = same_words(base, candidate)
     return [
         Unlike(name, str(old.get(name, "not set")), str(new.get(name, "not set")), Weight.NOTE)
         for name in sorted((old.keys() | new.keys()) - SET_BY_JAX)
-        if old.get(name) != new.get(name)
+        if not same(old.get(name), new.get(name))
     ]
 
 

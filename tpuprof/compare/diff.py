@@ -261,6 +261,13 @@ def _bounds(change: Change) -> str:
     return f" ({ratio}; 95 % bounds {signed_ms(change.low)} to {signed_ms(change.high)})"
 
 
+def said(change: Change, counts: bool) -> str:
+    """In words whether a change counts: one whose bounds exclude zero is no noise, however small."""
+    if counts:
+        return "changed"
+    return "too small to count" if change.beyond_noise else "within noise"
+
+
 def signed_ms(ms: float) -> str:
     """A change in ms with its sign."""
     return f"{'+' if ms > 0 else '−' if ms < 0 else ''}{format_ms(abs(ms))}"

@@ -52,7 +52,7 @@ def compare(base: Floats, candidate: Floats, statistic: Callable[[Floats], Float
     often followed by another, so whole blocks of neighbours are drawn; blocks of n^(1/3) steps, the rate that is
     best for the variance of a mean (Künsch 1989; Politis and Romano 1992 for the circular form). The bounds are
     widened by t/z for the few blocks a capture has, since percentiles of a small sample lie too close together
-    (Hesterberg 2015, "What Teachers Should Know About the Bootstrap", section 3.2).
+    (Hesterberg 2015, "What Teachers Should Know About the Bootstrap", section 3.2). They end where nothing is left.
     """
     here, there = (float(statistic(each[None, :])[0]) for each in (base, candidate))
     if min(len(base), len(candidate)) < MIN_STEPS:
@@ -63,7 +63,9 @@ def compare(base: Floats, candidate: Floats, statistic: Callable[[Floats], Float
     low, high = np.quantile(second - first, [tail, 1 - tail])
     delta = there - here
     wider = _small_sample_factor(min(len(base), len(candidate)))
-    return Change(here, there, delta - (delta - float(low)) * wider, delta + (float(high) - delta) * wider)
+    bounds = delta - (delta - float(low)) * wider, delta + (float(high) - delta) * wider
+    # Widening knows no zero, and no time gets shorter by more than there was.
+    return Change(here, there, *(max(each, -here) for each in bounds))
 
 
 def two_by_two(steps: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from tpuprof.compare.diff import Comparison, OpChange, PartChange, counts_from, signed_ms, signed_share
+from tpuprof.compare.diff import Comparison, OpChange, PartChange, counts_from, said, signed_ms, signed_share
 from tpuprof.compare.noise import Change
 from tpuprof.compare.predicted import NOTE
 from tpuprof.render.markdown import code, plain
@@ -129,7 +129,7 @@ def _part(row: PartChange, predicted: bool) -> tuple[str, ...]:
     cells = _cells(row.change)
     if predicted:
         return (row.name, *cells[:3], "changed" if row.changed else "")
-    return (row.name, *cells, "changed" if row.changed else "within noise")
+    return (row.name, *cells, said(row.change, row.changed))
 
 
 def _op(row: OpChange) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import dash_mantine_components as dmc
 
 from tpuprof.compare.comparability import Weight
 from tpuprof.compare.decision import Outcome, beyond_noise
-from tpuprof.compare.diff import counts_from, signed_ms, signed_share
+from tpuprof.compare.diff import counts_from, said, signed_ms, signed_share
 from tpuprof.parts import word_of
 from tpuprof.units import format_bytes, format_ms, format_ms_range, format_share
 from tpuprof_dashboard.components.layout import chart, empty, number, plain_table, section
@@ -94,7 +94,7 @@ def _fairness(found: Comparison) -> Any:
 def changed_times(found: Comparison, _template: str) -> Any:
     """Step times, compiles, memory and verdict of both runs."""
     rows = [
-        [name, *_cells(change), _verdict(beyond_noise(change, found.threshold))]
+        [name, *_cells(change), said(change, beyond_noise(change, found.threshold))]
         for name, change in (
             ("median step", found.median),
             ("mean step", found.mean),
@@ -109,7 +109,9 @@ def changed_times(found: Comparison, _template: str) -> Any:
             f"{each.base} in {each.base_steps} steps",
             f"{each.candidate} in {each.candidate_steps} steps",
         ]
-        rows.append(["compiles", *counts, "", "", _verdict(each.outcome is not Outcome.SAME)])
+        rows.append(
+            ["compiles", *counts, "", "", "changed" if each.outcome is not Outcome.SAME else "within noise"]
+        )
     before, after = (format_bytes(each) if each is not None else "unavailable" for each in found.memory)
     rows.append(["HBM at the peak", before, after, "", "", ""])
     rows.append(
@@ -147,7 +149,7 @@ def changed_parts(found: Comparison, template: str) -> Any:
             "difference ms": row.change.delta,
             "lower bound": row.change.low,
             "upper bound": row.change.high,
-            "verdict": _verdict(row.changed),
+            "verdict": said(row.change, row.changed),
         }
         for row in shown
     ]
@@ -210,10 +212,6 @@ def _cells(change: Change) -> tuple[Any, Any, Any, str]:
     delta = f"{signed_ms(change.delta)} {signed_share(change.ratio)}".strip()
     sides = (number(format_ms(each), each, "ms") for each in (change.base, change.candidate))
     return *sides, number(delta, change.delta, "ms"), bounds
-
-
-def _verdict(changed: bool) -> str:
-    return "changed" if changed else "within noise"
 
 
 def _range(predicted: tuple[float, float] | None) -> str:
