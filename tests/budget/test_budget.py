@@ -95,8 +95,14 @@ def test_what_was_not_measured_fails_with_advice(tmp_path):
     )
 
 
+@pytest.mark.parametrize("line", ["host_reads_per_step = { max = 9 }", "exposed_collectives = { max = 1 }"])
+def test_a_run_without_steps_passes_nothing_that_is_per_step(tmp_path, line):
+    assert one(tmp_path, f"[budget]\n{line}", reports.report()).status is Status.PASSED
+    assert one(tmp_path, f"[budget]\n{line}", reports.without_steps()).status is Status.UNAVAILABLE
+
+
 def test_every_signal_is_told_or_says_why_not():
-    for report in (reports.report(), reports.report(()), reports.with_findings()):
+    for report in (reports.report(), reports.report(()), reports.without_steps(), reports.with_findings()):
         for signal in SIGNALS.values():
             reading = signal.read(report)
             assert (reading.value is None) == bool(reading.unavailable), signal.name

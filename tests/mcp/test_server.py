@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +19,7 @@ pytest.importorskip("duckdb")
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests.report import reports
 from tests.tables.test_tables import trained
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.mcp.answers import MAX_CHARACTERS
@@ -258,3 +260,10 @@ def test_answers_of_samples_are_small(samples, sample):
             json.loads(tools.evidence(sample, each["evidence_ids"][0]))["evidence"][0]["id"]
             == each["evidence_ids"][0]
         )
+
+
+def test_a_run_without_steps_has_none_in_every_answer():
+    report = reports.without_steps()
+    tools = Tools(SimpleNamespace(open=lambda run: SimpleNamespace(report=report)))
+    found = json.loads(tools.steps())
+    assert (found["count"], found.get("steps"), found["note"]) == (0, None, report.steps.note)

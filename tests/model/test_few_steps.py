@@ -71,6 +71,7 @@ def test_where_no_program_stands_out_shares_are_of_the_whole_capture(analyze):
     report = analyze(trace)
     assert (report.steps.count, report.steps.whole_capture) == (0, True)
     assert report.steps.median_ms is None
+    assert report.run_summary.mean_step_ms is None
     assert report.steps.per_step[0].wall_ms == pytest.approx(3.25)
     assert report.breakdown["compute"].share == pytest.approx(1.0 / 3.25)
     assert "the whole capture, in which no step was found" in report.verdict.sentence

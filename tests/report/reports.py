@@ -1,5 +1,7 @@
 """Reports made by hand, so that what renderers show does not hang on the analysis."""
 
+import dataclasses
+
 import numpy as np
 
 from tpuprof.report.memory import Memory
@@ -61,6 +63,22 @@ def finding(rule="recompilation", status="failed", severity=0.31, **more):
         ),
     }
     return Finding(rule=rule, status=status, severity=severity, **{**values, **more})
+
+
+def without_steps(made=None):
+    """The report of a run in which no step was found: its one row is the whole capture."""
+    made = made or report((4182.0,))
+    note = "no step was found, and nothing repeats that could be one"
+    whole = dataclasses.replace(
+        made.steps,
+        count=0,
+        method="the whole capture",
+        median_ms=None,
+        p95_ms=None,
+        note=note,
+        whole_capture=True,
+    )
+    return dataclasses.replace(made, steps=whole)
 
 
 def report(walls=(10.0, 11.0, 10.5, 10.2), parts=None, compiles=(), findings=(), name="dot.1", **more):

@@ -251,7 +251,10 @@ def test_another_batch_size_shows_in_the_work_of_a_step():
     ]
 
 
-@pytest.mark.parametrize("change", [{"predicted": True}, {"steps": reports.report(()).steps}])
+@pytest.mark.parametrize(
+    "change",
+    [{"predicted": True}, {"steps": reports.report(()).steps}, {"steps": reports.without_steps().steps}],
+)
 def test_what_cannot_be_compared_is_not(change):
     comparison = diff(report(100, 1), dataclasses.replace(report(100, 2), **change))
     assert comparison.outcome is Outcome.UNFAIR

@@ -61,7 +61,7 @@ def _share(*parts: str) -> Callable[[Report], Reading]:
 
 def _part_ms(part: str) -> Callable[[Report], Reading]:
     def read(report: Report) -> Reading:
-        if not report.breakdown:
+        if not report.steps.all_hosts:
             return Reading(None, unavailable=_NO_STEPS)
         values = [step.breakdown_ms.get(part, 0.0) for step in report.steps.per_step]
         found = report.breakdown.get(part)
@@ -77,7 +77,7 @@ def _recompiles(report: Report) -> Reading:
 
 
 def _host_reads(report: Report) -> Reading:
-    if not report.steps.per_step:
+    if not report.steps.all_hosts:
         return Reading(None, unavailable=_NO_STEPS)
     return Reading(sum(row.occurrences for row in report.host_reads) / report.steps.all_hosts)
 

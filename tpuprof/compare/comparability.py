@@ -90,7 +90,7 @@ def _contention(base: Report, candidate: Report) -> list[Unlike]:
 
 def _cannot(base: Report, candidate: Report) -> list[Unlike]:
     found = []
-    if not (base.steps.per_step and candidate.steps.per_step):
+    if not (base.steps.all_hosts and candidate.steps.all_hosts):
         found.append(
             Unlike(
                 "steps", _count(base), _count(candidate), Weight.STOP, "a run without steps has no step time"
@@ -124,7 +124,7 @@ def _steps(base: Report, candidate: Report) -> list[Unlike]:
     if 0 < min(counts) < MIN_STEPS:
         detail = f"fewer than {MIN_STEPS} steps say nothing of their spread"
         found.append(Unlike("steps", _count(base), _count(candidate), Weight.CARE, detail))
-    elif counts[0] != counts[1]:
+    elif counts[0] != counts[1] and min(counts):
         found.append(
             Unlike("steps", _count(base), _count(candidate), Weight.NOTE, "all numbers are per step")
         )

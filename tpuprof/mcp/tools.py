@@ -99,6 +99,8 @@ class Tools:
     def steps(self, run: str = "", number: int = -1, limit: int = ROWS) -> str:
         """The slowest steps with their parts in ms, or the step of one number on every host."""
         report = self._roots.open(run).report
+        if report.steps.whole_capture:
+            return answer("steps", count=0, median_ms=None, note=report.steps.note, steps=[])
         shown = [each for each in report.steps.shown if number < 0 or each.index == number]
         if number >= 0 and not shown:
             raise _refused(f"the report shows no step {number}", _steps_shown(report))

@@ -48,15 +48,22 @@ class Advice:
 
 def headline(report: Report) -> str:
     """Steps and devices in one line."""
-    steps, environment = report.steps, report.environment
-    device = environment.get("device_type") or "unknown device"
-    devices = f"{device_count(report)} × {device}, {host_count(report)}"
+    steps = report.steps
+    devices = f"{devices_seen(report)}, {host_count(report)}"
     if steps.median_ms is None or steps.p95_ms is None:
         return printable(f"{devices}; no steps: {steps.note}")
     times = f"{counted(steps.count, 'step')}, {step_times(report)}{samples_per_second(report)}"
     mfu = report.compute.mfu if report.compute is not None else None
     used = f"; MFU {format_share(mfu)}" if mfu is not None else ""
     return printable(f"{times}; {devices}{used}")
+
+
+def devices_seen(report: Report, times: str = "×") -> str:
+    """How many devices of which type the trace shows."""
+    environment = report.environment
+    if not (environment.get("device_count") or environment.get("devices_in_trace")):
+        return "no device plane"
+    return f"{device_count(report)} {times} {environment.get('device_type') or 'unknown device'}"
 
 
 def sees_device(report: Report) -> bool:

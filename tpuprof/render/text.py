@@ -10,14 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from tpuprof.parts import listed_as, part_of
-from tpuprof.render.content import shown_compiles
+from tpuprof.render.content import devices_seen, shown_compiles
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_time import IN_ALL, annotation_ms, largest_first, op_ms, ops_ms, over, per_step
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import (
     below_findings,
-    device_count,
     host_count,
     method_title,
     nothing_failed,
@@ -136,10 +135,7 @@ def _facts(report: Report) -> list[RenderableType]:
 
 def _headline(report: Report) -> str:
     steps, environment = report.steps, report.environment
-    device = environment["device_type"] or "unknown device"
-    planes = environment["device_count"] or environment.get("devices_in_trace")
-    seen = f"{device_count(report)} x {device}" if planes else "no device plane"
-    devices = f"{seen}{_on_hosts(report)}"
+    devices = f"{devices_seen(report, 'x')}{_on_hosts(report)}"
     if steps.median_ms is None or steps.p95_ms is None:
         span = f", {format_ms(steps.per_step[0].wall_ms)}" if steps.whole_capture else ""
         return f"{devices}, {environment['framework']}{span}; {steps.note}"

@@ -94,8 +94,8 @@ class StepSummary:
 
     @property
     def all_hosts(self) -> int:
-        """How many steps all hosts have together, listed or not."""
-        return len(self.per_step) + self.left_out
+        """How many steps all hosts have together, listed or not: a row of the whole capture is none."""
+        return 0 if self.whole_capture else len(self.per_step) + self.left_out
 
     @property
     def shown(self) -> list[StepRow]:

@@ -15,8 +15,9 @@ class RunSummary:
     """The run in a few figures.
 
     `device_busy_share` is the share of step time in which the devices were in a program, their waits for copies and
-    communication included; None without steps or without a device in the trace. `mean_step_ms` is the mean wall time,
-    which shares and savings refer to. `compile_ms` is the time of all compiles of the capture.
+    communication included, of the whole capture where no step was found; None without a device in the trace.
+    `mean_step_ms` is the mean wall time, which shares and savings refer to, None without steps. `compile_ms` is the
+    time of all compiles of the capture.
     """
 
     device_busy_share: float | None = None

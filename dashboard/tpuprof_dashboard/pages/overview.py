@@ -11,9 +11,9 @@ from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.compare.diff import signed_ms
 from tpuprof.parts import DEVICE_PARTS, PARTS, TRACING
-from tpuprof.render.content import failed_findings, first_to_try
+from tpuprof.render.content import devices_seen, failed_findings, first_to_try
 from tpuprof.render.triage import verdict_note
-from tpuprof.report.labels import below_findings, device_count, format_rate, host_count, nothing_failed
+from tpuprof.report.labels import below_findings, format_rate, host_count, nothing_failed, of_steps
 from tpuprof.report.step_times import runs_ahead
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.comparison import changed_findings, changed_parts, changed_times
@@ -98,8 +98,7 @@ def _first_to_try(view: View) -> list[Any]:
 
 def _facts(report: Report) -> Any:
     steps, environment = report.steps, report.environment
-    devices = f"{device_count(report)} × {environment['device_type'] or 'unknown device'}"
-    text = f"{devices}, {host_count(report)}, {_framework(environment['framework'])}. "
+    text = f"{devices_seen(report)}, {host_count(report)}, {_framework(environment['framework'])}. "
     text += f"Steps found by: {steps.method} ({steps.confidence} confidence)."
     return dmc.Text(text, c="dimmed", size="sm")
 
@@ -205,7 +204,8 @@ def _busy(report: Report) -> Any:
     )
     if share is None:
         return tile(title, UNAVAILABLE, "no device in the trace", definition)
-    return tile(title, format_share(share), "of step time in a program", definition)
+    time = "the whole capture" if report.steps.whole_capture else "step time"
+    return tile(title, format_share(share), f"of {time} in a program", definition)
 
 
 def _mfu(view: View) -> Any:
@@ -234,7 +234,7 @@ def _part_tile(view: View, name: str) -> Any:
             part_title(name), UNAVAILABLE, "a prediction has device times only", part_definition(name)
         )
     value = format_share(part.share) if part else UNAVAILABLE
-    note = f"{format_ms(part.ms_per_step)} per step" if part else "no steps in the trace"
+    note = of_steps(f"{format_ms(part.ms_per_step)} per step", report) if part else "no steps in the trace"
     note += _since_base(view, name)
     if name == "tracing" and report.tracing_hidden_ms_per_step:
         note += f", {format_ms(report.tracing_hidden_ms_per_step)} more hidden"
@@ -262,16 +262,15 @@ def _stack(view: View) -> Any:
         why = capital(report.steps.note or "no steps were found")
         return html.Div([empty("No steps to draw", f"{why}.", advice), ops])
     figure = step_stack(report, view.template)
-    note = "Choose a bar to see that step in the timeline."
+    title, bar = "Where each step's time goes", "a bar to see that step"
+    words = "Stacked bars of each step's parts; the Steps page has them as a table"
+    if report.steps.whole_capture:
+        title, bar = "Where the whole capture's time goes", "the bar to see it"
+        words = "A bar of the capture's parts; the tiles have them, too"
+    note = f"Choose {bar} in the timeline."
     if report.steadiness.outliers:
         note += f" {OUTLIER_MARK} marks steps that stand out; the Steps page says why."
-    return section(
-        "Where each step's time goes",
-        chart_after_words(
-            figure, "step-stack", "Stacked bars of each step's parts; the Steps page has them as a table"
-        ),
-        note=note,
-    )
+    return section(title, chart_after_words(figure, "step-stack", words), note=note)
 
 
 def _findings(view: View) -> Any:

@@ -36,9 +36,9 @@ _FIRST, _SECOND = ("#0072B2", ""), ("#D55E00", "/")
 def _render(view: View) -> list[Any]:
     summary = view.report.steps
     steps = summary.shown
-    if not steps:
+    if not summary.all_hosts:
         advice = "Mark steps in the training loop: `with tpuprof.step(i):`, and capture again."
-        return [empty("No steps", f"{view.report.steps.note or 'no steps were found'}.", advice)]
+        return [empty("No steps", f"{capital(summary.note or 'no steps were found')}.", advice)]
     first, second = _chosen(view.state, view.report.steps)
     parts = [_compared(view, steps, first, second), _listed(view, summary)]
     parts.insert(1, _outliers(view, view.report.steadiness))

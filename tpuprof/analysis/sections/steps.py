@@ -191,10 +191,11 @@ def host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:
 def run_summary(hosts: list[HostRun], times: StepTimes, compiles: list[CompileRow]) -> RunSummary:
     """Duty cycle of the devices and the mean step of all hosts (`times`), and the time of all compiles (ms)."""
     busy = None
+    stepping = any(len(host.steps) and not is_whole_capture(host.steps) for host in hosts)
     if times.wall and any(host.devices for host in hosts):
         busy = sum(times.parts.get(name, 0.0) for name in DEVICE_PARTS) / times.wall
     return RunSummary(
         device_busy_share=busy,
-        mean_step_ms=times.wall or None,
+        mean_step_ms=(times.wall or None) if stepping else None,
         compile_ms=sum((each.duration_ms for each in compiles), 0.0),
     )
