@@ -9,8 +9,9 @@ from markdown_it import MarkdownIt
 from tests.report import golden, reports
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.render.content import shown_compiles, stake
-from tpuprof.render.markdown import GITHUB_LIMIT, code, plain, render_markdown
+from tpuprof.render.markdown import GITHUB_LIMIT, code, plain, prose, render_markdown
 from tpuprof.report.schema import Cause, CompileRow, Savings
+from tpuprof.report.sections import OpsLeftOut
 
 
 def html(text):
@@ -87,6 +88,47 @@ def test_a_sentence_comes_out_as_it_is(text):
     rendered = html(plain(text))
     assert re.sub(r"<.*?>", "", rendered).replace("&lt;", "<").replace("&gt;", ">").strip() == text.strip()
     assert set(re.findall(r"<(\w+)", rendered)) == {"p"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "use `xla.amp` and `a_b`.",
+        "`x`",
+        "one ` tick",
+        "``x`` y",
+        "a_b `<i>` <b>",
+        "`@octocat` #1",
+        "1. `a` b",
+        "`a` ` b",
+    ],
+)
+def test_a_rules_text_shows_its_code_as_code(text):
+    """GitHub showed the backticks of every fix."""
+    rendered = html(prose(text))
+    shown = (
+        re.sub(r"<.*?>", "", rendered).replace("&lt;", "<").replace("&gt;", ">").replace("\u200b", "").strip()
+    )
+    found = re.findall("`([^`]+)`", text) if "``" not in text else []
+    assert re.findall("<code>(.*?)</code>", rendered.replace("&lt;", "<").replace("&gt;", ">")) == found
+    assert shown == (text if not found else re.sub("`([^`]+)`", r"\1", text))
+    assert set(re.findall(r"<(\w+)", rendered)) <= {"p", "code"}
+
+
+def test_a_cut_text_leaves_no_code_open():
+    assert prose("use `abcdef`", 9) == "use \\`abc…"
+
+
+def test_rows_that_the_json_has_not_are_not_said_to_be_in_it():
+    """It said "and 1202 more (the JSON has all)" of 1,222 ops, of which the JSON had 1,047."""
+    made = reports.report()
+    many = replace(made, ops=made.ops * 30)
+    rest = OpsLeftOut(175, 0.01)
+    ops = len(many.ops)
+    assert f"and {ops - 20} more (the JSON has all)" in render_markdown(many)
+    text = render_markdown(replace(many, ops_left_out=rest))
+    assert f"and {ops - 20} more (the JSON has them), and 175 that take next to no time" in text
+    assert "\n\nand 175 that take next to no time" in render_markdown(replace(made, ops_left_out=rest))
 
 
 def test_every_sample_fits_github(samples):

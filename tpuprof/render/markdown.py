@@ -62,6 +62,28 @@ def plain(text: object, limit: int = 300) -> str:
     )
 
 
+def prose(text: str, limit: int = 600) -> str:
+    """A text of a rule: what stands in backticks is code, and all else says just what it says."""
+    shown = _short(printable(text), limit)
+    if "``" in shown:
+        return plain(shown, limit)
+    pieces = shown.split("`")
+    if len(pieces) % 2 == 0:
+        # The last tick has no other one.
+        pieces[-2:] = ["`".join(pieces[-2:])]
+    return "".join(
+        code(piece) if row % 2 else plain(piece, limit).join(_blanks(piece))
+        for row, piece in enumerate(pieces)
+    )
+
+
+def _blanks(words: str) -> tuple[str, str]:
+    """The blanks that stand around these words."""
+    inner = words.strip()
+    before, _, after = words.partition(inner) if inner else (words, "", "")
+    return before, after
+
+
 def code(text: object, limit: int = 160) -> str:
     """A name from the trace as a code span that may stand in a table; `@` and `#` do nothing in it."""
     shown = _short(printable(str(text)), limit).replace("\r", " ").replace("\n", " ")
@@ -165,7 +187,7 @@ def _finding(finding: Finding, rows: int, limit: int) -> list[str]:
             )
     elif finding.reason:
         facts.append(f"not priced: {plain(finding.reason, limit)}")
-    parts = [f"**{plain(finding.title)}** ({', '.join(facts)})", plain(finding.why, 600)]
+    parts = [f"**{plain(finding.title)}** ({', '.join(facts)})", prose(finding.why)]
     parts += [plain(each, 600) for each in host_sentences(finding)]
     evidence = []
     for each in finding.evidence[:rows]:
@@ -177,7 +199,7 @@ def _finding(finding: Finding, rows: int, limit: int) -> list[str]:
         parts.append("\n".join(evidence))
     parts += [f"*Tried:* {plain(each, 600)}" for each in tried(finding)]
     if finding.fix:
-        parts.append(f"*Fix:* {plain(finding.fix.text, 600)}")
+        parts.append(f"*Fix:* {prose(finding.fix.text)}")
         change = "\n".join(
             [f"- {line}" for line in finding.fix.before.splitlines()]
             + [f"+ {line}" for line in finding.fix.after.splitlines()]
@@ -254,7 +276,7 @@ def _ops(report: Report, rows: int, limit: int) -> list[str]:
     ]
     heading = f"#### Ops by device self time, {over(report)}"
     columns = ("op", *hosts, "self:", "share:", "times in all:", "annotation", "source")
-    return [heading, table(columns, cells), *_more(len(report.ops) + report.ops_left_out.ops, rows)]
+    return [heading, table(columns, cells), *_more(len(report.ops), rows, report.ops_left_out.ops)]
 
 
 def _reads(report: Report, rows: int, limit: int) -> list[str]:
@@ -351,8 +373,16 @@ def _measured(report: Report, rows: int, limit: int) -> list[str]:
     return parts
 
 
-def _more(count: int, rows: int) -> list[str]:
-    return [f"and {count - rows} more (the JSON has all)"] if count > rows else []
+def _more(count: int, rows: int, left_out: int = 0) -> list[str]:
+    """What the table of `count` rows does not show, and those that not even the JSON has."""
+    rest = f"{left_out} that take next to no time (`--all-ops` lists them)" if left_out else ""
+    if count <= rows:
+        return [f"and {rest}"] if rest else []
+    return [
+        f"and {count - rows} more (the JSON has them), and {rest}"
+        if rest
+        else f"and {count - rows} more (the JSON has all)"
+    ]
 
 
 def _short(text: str, limit: int) -> str:
