@@ -4,6 +4,7 @@ import gzip
 import importlib.util
 import json
 import os
+import re
 import shutil
 import zipfile
 
@@ -16,7 +17,7 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode import hlo_pb2, xplane_pb2
 from tpuprof.report.load import read_report
 from tpuprof.report.saved import is_saved_report
-from tpuprof.share.bundle import CUT_RUN, write_bundle
+from tpuprof.share.bundle import CUT_RUN, OF_A_SAVED_REPORT, write_bundle
 from tpuprof.share.chrome_bundle import cut_down
 from tpuprof.share.redact import Redactor
 from tpuprof.share.trim import STEPS_KEPT, Window, representative
@@ -25,6 +26,7 @@ needs_xprof = pytest.mark.skipif(importlib.util.find_spec("xprof") is None, reas
 
 
 def bundle(run, folder, *, redact=True):
+    folder.mkdir(exist_ok=True)
     report = analyze_run(run)
     redactor = None
     if redact:
@@ -195,6 +197,29 @@ def test_a_bundle_is_a_saved_report(samples, tmp_path):
     assert is_saved_report(tmp_path / "t.zip")
     assert read_report(tmp_path / "t.zip").steps.count == 6
     assert not is_saved_report(samples / "decoder_loop")
+
+
+def test_the_readme_names_what_is_there_and_nothing_else(samples, tmp_path):
+    """A bundle without graphs listed `graphs/`."""
+    _, compiled, _ = bundle(samples / "recompile_shapes", tmp_path / "compiled")
+    _, steady, _ = bundle(samples / "decoder_loop", tmp_path / "steady")
+    for folder in (compiled, steady):
+        named = set(re.findall(r"^([\w.]+)/? ", (folder / "README.txt").read_text(), re.MULTILINE)) - {
+            "tpuprof"
+        }
+        assert named == {each.name for each in folder.iterdir()} - {"README.txt"}
+    assert (compiled / "graphs").is_dir()
+    assert not (steady / "graphs").exists()
+
+
+def test_a_bundle_of_a_bundle_says_that_it_is_of_a_saved_report(samples, tmp_path):
+    """It said that the run was not captured by tpuprof, and that its profile was none."""
+    bundle(samples / "decoder_loop", tmp_path)
+    notes = write_bundle(tmp_path / "again.zip", read_report(tmp_path / "t.zip"), None, Redactor())
+    assert notes == [OF_A_SAVED_REPORT]
+    with zipfile.ZipFile(tmp_path / "again.zip") as archive:
+        assert "run/" not in archive.read("README.txt").decode()
+        assert not [name for name in archive.namelist() if name.startswith("run/")]
 
 
 @pytest.mark.parametrize(

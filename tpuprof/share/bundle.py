@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,21 +52,45 @@ MAX_TEXT = 4 << 20
 RUN = Path("run")
 # What an analysis of the run folder in the bundle says beside its verdict.
 CUT_RUN = "this run was cut down to a few steps for a ticket bundle: its report.json is of all steps, and may differ"
-README = """\
+# What a bundle says that is made where the run is not: the saved report may be a bundle, which has more than this one.
+OF_A_SAVED_REPORT = (
+    "made from a saved report: it has nothing of the run but that; a bundle of the run itself has more"
+)
+_TITLE = """\
 tpuprof ticket bundle
 =====================
 
+"""
+# What is said of each member, or of a folder of them.
+_CONTENTS = {
+    "report.html": """\
 report.html     the report, for reading; open it in a browser
+""",
+    "report.md": """\
 report.md       the same, to paste into an issue
+""",
+    REPORT: """\
 report.json     the same as data: tpuprof diff BASE.zip THIS.zip, tpuprof check THIS.zip
+""",
+    "environment.txt": """\
 environment.txt versions, device, flags, variables, command line
+""",
+    "metrics.txt": """\
 metrics.txt     torch_xla's counters and metrics, summed over the steps that were recorded
+""",
+    RUN.name: """\
 run/            a run folder, cut down to a few steps: tpuprof analyze run, tpuprof dashboard run, and a TensorBoard
                 logdir for XProf; torch_xla's own metrics report and debug text as far as they were kept. The report is
                 of all steps: what is said of these few may differ
-graphs/         the HLO of graphs that were compiled during the capture, and of those that ran before them
+""",
+    GRAPHS.name: """\
+graphs/         the HLO of graphs that were compiled during the capture, and of those that ran beside them, as far as
+                the profile has it
+""",
+    "manifest.json": """\
 manifest.json   what is in here, what was left out and why, what kinds of private values were replaced and how often
-"""
+""",
+}
 
 
 @dataclass
@@ -95,13 +119,18 @@ def write_bundle(path: Path, report: Report, run_folder: Path | None, redactor: 
     # The report first, so that its pseudonyms are those of every other output of this run.
     shown = redactor.value(by_column(report)) if redactor is not None else report
     cut = any(representative(report, host) is not None for host in _hosts(report))
-    _add_run_notes(bundle, run_folder, telemetry, redactor, cut=cut)
+    files = [copy_of(file) for file in report.source["files"]]
+    if run_folder is None and not any(file.exists() for file in files):
+        files = []
+        bundle.notes.append(OF_A_SAVED_REPORT)
+    else:
+        _add_run_notes(bundle, run_folder, telemetry, redactor, cut=cut)
     _add_texts(bundle, run_folder, redactor)
     messages = MessageRedaction(redactor) if redactor is not None else None
     # All is learned that there is.
     bundle.literals = redactor.literals() if redactor is not None else []
-    for file, host in zip(report.source["files"], _hosts(report), strict=True):
-        _add_profile(bundle, copy_of(file), host, report, text, messages)
+    for file, host in zip(files, _hosts(report) if files else [], strict=True):
+        _add_profile(bundle, file, host, report, text, messages)
     if redactor is not None:
         shown = replace(shown, redactions=redactor.counts_by_kind())
     bundle.members["environment.txt"] = _environment_text(shown).encode()
@@ -297,7 +326,13 @@ def _add_reports(bundle: Bundle, shown: Report) -> None:
     bundle.members[REPORT] = packing(to_json(shown).encode(), bundle.literals)
     bundle.members["report.html"] = render_html(shown).encode()
     bundle.members["report.md"] = render_markdown(shown).encode()
-    bundle.members["README.txt"] = README.encode()
+    bundle.members["README.txt"] = _readme(bundle.members).encode()
+
+
+def _readme(members: Iterable[str]) -> str:
+    """What the members are; nothing is said of what is not among them."""
+    known = {"manifest.json", *(name.partition("/")[0] for name in members)}
+    return _TITLE + "".join(text for name, text in _CONTENTS.items() if name in known)
 
 
 def _environment_text(report: Report) -> str:
