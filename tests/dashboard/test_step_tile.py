@@ -11,7 +11,7 @@ from tpuprof_dashboard.pages.overview import _facts, _part_tile, _stack, _step_t
 from tpuprof_dashboard.pages.page import View
 
 from tests.report import reports
-from tpuprof.report.sections import RunSummary
+from tpuprof.report.sections import RunSummary, Steadiness
 
 
 def tile(median, against=None):
@@ -62,3 +62,12 @@ def test_a_run_without_steps_is_not_told_per_step():
     assert "no device plane" in shown[1]
     assert "each step" not in shown[2]
     assert "No steps" in json.dumps(steps.PAGE.render(view), default=plain)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"), [(None, "three from before it that compiled nothing"), (1.5, "took 1.50 times")]
+)
+def test_what_capturing_costs_is_unknown_for_the_reason_that_is_true(ratio, said):
+    """It said that there were no steps from before the capture, where all of them had compiled."""
+    view = View({}, "run", reports.report(), None)
+    assert said in json.dumps(steps._outliers(view, Steadiness(profiler_ratio=ratio)), default=plain)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.json_notes import read_json
+from tpuprof.model.telemetry import note_damage
 from tpuprof.records import record
 from tpuprof.run_folder import PROOF_SCHEMA, PROOFS
 
@@ -38,15 +39,15 @@ class Proof:
     predicted_step_ms: float | None = None
 
 
-def read_proofs(run_folder: Path | None) -> list[Proof]:
-    """Every proof kept with a run, the oldest first; files that are none are passed over."""
+def read_proofs(run_folder: Path | None, damaged: list[str] | None = None) -> list[Proof]:
+    """Every proof kept with a run, the oldest first; files that are none are passed over, and `damaged` ones told."""
     if run_folder is None or not (run_folder / PROOFS).is_dir():
         return []
-    found = [_read(path) for path in sorted((run_folder / PROOFS).glob("*.json"))[:_MOST]]
+    found = [_read(path, damaged) for path in sorted((run_folder / PROOFS).glob("*.json"))[:_MOST]]
     return sorted((each for each in found if each is not None), key=lambda each: (each.made_at, each.rule))
 
 
-def _read(path: Path) -> Proof | None:
+def _read(path: Path, damaged: list[str] | None) -> Proof | None:
     try:
         told = read_json(path)
         if told["schema"] != PROOF_SCHEMA:
@@ -56,6 +57,7 @@ def _read(path: Path) -> Proof | None:
         later = str(told.get("finding_after", ""))
         return Proof(**texts, **numbers, pairs=int(told["pairs"]), finding_after=later)  # type: ignore[arg-type]
     except (OSError, ValueError, KeyError, TypeError):
+        note_damage(damaged, path, "it cannot be read")
         return None
 
 

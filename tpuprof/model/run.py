@@ -81,6 +81,8 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
     _leave_hosts_out(hosts)
     _note_missing_ops(hosts)
     preflight, unread = read_preflight(found.run_folder, info)
+    damaged: list[str] = []
+    proofs = read_proofs(found.run_folder, damaged)
     left_out = [f"{name}: this host is left out. {why}" for name, why in unread_hosts.items()]
     warnings = limited(
         [
@@ -89,6 +91,8 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
             *notes,
             *run_notes(info, len(hosts)),
             *unread,
+            *(text for *_, history in jobs for text in history.damaged),
+            *damaged,
         ]
     )
     files = {host.name: found.files[host.name] for host in hosts}
@@ -100,7 +104,7 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
         read_notes(found.run_folder, info),
         preflight,
         unread_hosts,
-        read_proofs(found.run_folder),
+        proofs,
         read_span_notes(found),
     )
 
@@ -161,8 +165,10 @@ def job_facts(folder: Path | None, host: str, info: dict[str, Any]) -> History:
     """What the process of one host noted of its steps, where the run folder has it; `info` is run.json."""
     programs = read_torch_trace(folder / TORCH_TRACE) if folder is not None else []
     held = noted_gradients(info)
-    records, after = step_records(folder, host), read_after(folder, host)
-    return History(records, after, programs, held.by_shape if held is not None else {}, ops_at_once(info))
+    damaged: list[str] = []
+    records, after = step_records(folder, host, damaged), read_after(folder, host, damaged)
+    unused = held.by_shape if held is not None else {}
+    return History(records, after, programs, unused, ops_at_once(info), damaged)
 
 
 def _leave_hosts_out(hosts: list[HostRun]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from bisect import bisect_right
 from collections import Counter
@@ -95,19 +94,31 @@ class StepRecord:
         return self.wall_ns / NS_PER_MS
 
 
-def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
+def step_records(run_folder: Path | None, host: str, damaged: list[str] | None = None) -> list[StepRecord]:
     """Every step the run folder has notes of, captured or not, in order.
 
-    Lines that are damaged (a process killed while writing) are passed over.
+    Lines that are damaged (a process killed while writing) are passed over; `damaged` is told of them.
     """
     if run_folder is None:
         return []
     found: list[StepRecord] = []
     for path in telemetry_files(run_folder, host):
-        with contextlib.suppress(OSError):
-            lines = read_text(path).splitlines()
-            found += _in_time([each for line in lines if (each := _record_of(line)) is not None])
+        try:
+            lines = [line for line in read_text(path).splitlines() if line.strip()]
+        except OSError as error:
+            note_damage(damaged, path, f"it cannot be read ({error.strerror or error})")
+            continue
+        read = [each for line in lines if (each := _record_of(line)) is not None]
+        found += _in_time(read)
+        if len(read) < len(lines):
+            note_damage(damaged, path, f"{len(lines) - len(read)} of {len(lines)} lines cannot be read")
     return found
+
+
+def note_damage(damaged: list[str] | None, path: Path, why: str) -> None:
+    """Tell who asks which notes of a run are left out: what they would say is missing from the report."""
+    if damaged is not None:
+        damaged.append(f"{path.parent.name}/{path.name}: {why}, so what stands there is left out")
 
 
 def _in_time(records: list[StepRecord]) -> list[StepRecord]:

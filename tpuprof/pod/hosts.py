@@ -87,12 +87,14 @@ def _hosts(found: Found, places: dict[str, tuple[str, str]], warnings: list[str]
         for history in [job_facts(found.run_folder, name, info)]
     ]
     noted = run_notes(info, len(jobs))
+    damaged = [text for job in jobs for text in job.history.damaged]
+    proofs = read_proofs(found.run_folder, damaged)
     return Hosts(
         jobs,
         info,
-        [*warnings, *unread, *noted, *unread_preflight],
+        [*warnings, *unread, *noted, *unread_preflight, *damaged],
         notes,
-        read_proofs(found.run_folder),
+        proofs,
         _span_notes(found),
     )
 

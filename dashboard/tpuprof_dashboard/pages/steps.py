@@ -165,7 +165,8 @@ def _outliers(view: View, steadiness: Steadiness) -> Any:
     )
     ratio = steadiness.profiler_ratio
     effect = (
-        "What capturing itself costs is unavailable: the run folder holds no steps from before the capture."
+        "What capturing itself costs is unavailable: that takes three steps of the capture and three from before it "
+        "that compiled nothing."
         if ratio is None
         else f"A step under capture took {ratio:,.2f} times one before it."
     )

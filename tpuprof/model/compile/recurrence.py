@@ -24,7 +24,7 @@ from tpuprof.model.median import median
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.model.steps.table import StepSource
-from tpuprof.model.telemetry import StepRecord, compile_frames
+from tpuprof.model.telemetry import StepRecord, compile_frames, note_damage
 from tpuprof.records import record
 from tpuprof.run_folder import CLASSES_PER_DOUBLING, aftermath_files
 from tpuprof.units import MS_PER_S, NS_PER_S, PS_PER_S, PS_PER_US, counted
@@ -212,6 +212,8 @@ class History:
     unused_gradients: dict[tuple[int, ...], int] = field(default_factory=dict)
     # Whether the process is known to have run eager ops at once, and not to have deferred them.
     ops_at_once: bool = False
+    # Notes of the process that could not be read.
+    damaged: list[str] = field(default_factory=list)
 
     @property
     def walls_ms(self) -> dict[int, float]:
@@ -266,15 +268,15 @@ def occasions(lines: Iterable[CompilingLine]) -> int:
     return max(found, *(each.cuts for each in lines if len(each.steps) < each.cuts), 0)
 
 
-def read_after(run_folder: Path | None, host: str) -> AfterCapture | None:
-    """What the run folder has of the time after the capture, None where it has nothing that can be read."""
+def read_after(run_folder: Path | None, host: str, damaged: list[str] | None = None) -> AfterCapture | None:
+    """What the run folder has of the time after the capture, None where nothing of it can be read (`damaged`)."""
     if run_folder is None:
         return None
     for path in aftermath_files(run_folder, host):
         try:
             return _after_of(read_json(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
+            note_damage(damaged, path, "it cannot be read")
     return None
 
 
