@@ -500,6 +500,26 @@ def test_hosts_of_another_program_are_no_stragglers_of_this_one(tmp_path):
     assert "run another program: h3, h4" in report.hosts.clocks
 
 
+def test_what_is_said_of_hosts_that_differ_is_said_of_a_pod_too(tmp_path):
+    folder = tmp_path / "plugins" / "profile" / "x"
+    folder.mkdir(parents=True)
+    for row, sample in enumerate(["decoder_loop", "decoder_loop", "input_starved"]):
+        shutil.copy(next((SAMPLES / sample).rglob("*.xplane.pb")), folder / f"h{row}.xplane.pb")
+
+    def unlike(report):
+        return [
+            each
+            for each in report.warnings
+            if each.startswith(("hosts run", "devices are not equally busy: those"))
+        ]
+
+    said = unlike(analyze_run(folder))
+    assert len(said) == 2
+    assert unlike(analyze_pod(folder)) == said
+    packed = {job.name: summarise_host(job) for job in hosts_of(folder).jobs}
+    assert unlike(merged(packed, ["h0", "h1"])) == []
+
+
 def merged_verdict(folder):
     packed = {job.name: summarise_host(job) for job in hosts_of(folder).jobs}
     return merged(packed, list(packed)).verdict.sentence

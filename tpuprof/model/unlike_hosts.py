@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tpuprof.model.device.main_program import main_program
 from tpuprof.model.device.recorded_devices import not_equally_busy
@@ -13,16 +13,20 @@ from tpuprof.units import counted, listed
 NAMED = 4
 
 
-def unlike_hosts(hosts: Sequence[HostRun]) -> list[str]:
-    """Sentences on hosts whose devices run another program, or are busy for another share of the steps."""
+def unlike_hosts(hosts: Sequence[HostRun], programs: Mapping[str, str] | None = None) -> list[str]:
+    """Sentences on hosts whose devices run another program, or are busy for another share of the steps.
+
+    `programs` says which program each host runs, where the devices' events are not here.
+    """
     seen = [host for host in hosts if host.devices and int(host.steps.wall_ps.sum())]
-    return [*_programs(seen), *_busy(seen)] if len(seen) > 1 else []
+    return [*_programs(seen, programs), *_busy(seen)] if len(seen) > 1 else []
 
 
-def _programs(hosts: Sequence[HostRun]) -> list[str]:
+def _programs(hosts: Sequence[HostRun], known: Mapping[str, str] | None) -> list[str]:
     of: dict[str, list[str]] = {}
     for host in hosts:
-        of.setdefault(main_program(host.devices), []).append(host.name)
+        program = known[host.name] if known is not None else main_program(host.devices)
+        of.setdefault(program, []).append(host.name)
     of.pop("", None)
     if len(of) < 2:
         return []

@@ -26,6 +26,7 @@ from tpuprof.model.proof_notes import Proof
 from tpuprof.model.run import Run
 from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.steps.few import in_the_means
+from tpuprof.model.unlike_hosts import unlike_hosts
 from tpuprof.model.verdict import bound_of
 from tpuprof.pod.digest import Digest, digest_of
 from tpuprof.pod.findings import merged_findings, rule_rows
@@ -119,7 +120,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         environment=_environment(base.environment, found, digests, asked),
         verdict=verdict_section(run, usual, hidden, rows, history, decisions),
         why=decision_rows(decisions.made, times.wall),
-        warnings=_warnings(digests, asked),
+        warnings=_warnings(digests, asked, unlike_hosts(hosts, {each.name: each.program for each in found})),
         compiles=compiles,
         compile_history=history,
         graph_cuts=_graph_cuts(read, digests, sum(len(each.steps) for each in found)),
@@ -252,8 +253,8 @@ def _notes(found: list[HostSummary]) -> list[str]:
     ]
 
 
-def _warnings(digests: list[Digest], asked: Asked) -> list[str]:
-    """What is wrong with the run: equal words of several hosts stand once."""
+def _warnings(digests: list[Digest], asked: Asked, unlike: list[str]) -> list[str]:
+    """What is wrong with the run: equal words of several hosts stand once. `unlike` is how the hosts differ."""
     left_out = [f"{name}: this host is left out. {why}" for name, why in sorted(asked.failed.items())]
     seen: dict[str, list[str]] = {}
     for each in digests:
@@ -263,6 +264,6 @@ def _warnings(digests: list[Digest], asked: Asked) -> list[str]:
         f"{names[0]}: {text}" if len(names) == 1 else f"{len(names)} hosts ({names[0]}, ...): {text}"
         for text, names in sorted(seen.items(), key=lambda item: (-len(item[1]), item[0]))
     ]
-    found = [*left_out, *asked.warnings, *texts]
+    found = [*left_out, *asked.warnings, *unlike, *texts]
     rest = len(found) - WARNINGS_LISTED
     return [*found[:WARNINGS_LISTED], *([f"{rest} more warnings are not listed"] if rest > 0 else [])]
