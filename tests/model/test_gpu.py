@@ -118,6 +118,22 @@ def test_rules_of_tpus_say_nothing_of_a_gpu_and_why(analyze):
     assert report.compute.mfu is None
 
 
+def test_a_run_of_gpus_and_tpus_is_called_neither(analyze):
+    """It read `5 of 12 x TPU v6 Lite`, and its rules said that the run is of GPUs."""
+    tpus = TraceBuilder()
+    for number in range(3):
+        tpus.host().line("python").event("train", 1000 * number, 1000, _r=1, step_num=number)
+        tpus.tpu(0).line("XLA Modules").event("f(1)", 1000 * number, 900)
+        tpus.tpu(0).line("XLA Ops").event("fusion.1", 1000 * number, 900)
+    report = analyze(tpus, gpu_trace())
+    named = report.environment["device_type"]
+    assert named == " and ".join(
+        [analyze(tpus).environment["device_type"], analyze(gpu_trace()).environment["device_type"]]
+    )
+    reasons = {each.reason for each in report.findings if each.category == "compute"}
+    assert reasons == {"the rule knows TPUs only, and some devices of this run are GPUs"}
+
+
 def test_streams_are_lanes(tmp_path, read):
     run = read(gpu_trace())
     host = build_host(load(tmp_path / "host.xplane.pb"), "host")

@@ -27,7 +27,7 @@ from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.op_table import OpTotals, op_totals
 from tpuprof.model.proof_notes import Proof
 from tpuprof.model.run import Run, build_run
-from tpuprof.model.run_facts import frameworks_stated
+from tpuprof.model.run_facts import device_types, frameworks_stated
 from tpuprof.model.verdict import bound_of
 from tpuprof.parallel import begin
 from tpuprof.report.schema import Finding, ProofRow, Report
@@ -155,7 +155,8 @@ def _environment(run: Run) -> dict[str, Any]:
     frameworks = {host.framework for host in run.hosts}
     stated = {
         "framework": frameworks_stated(frameworks, run.info),
-        "device_type": devices[0].type if devices else gpus[0].type if gpus else None,
+        "device_type": device_types([host.devices[0].type for host in run.hosts if host.devices])
+        or (gpus[0].type if gpus else None),
         "device_count": sum(device.count for device in devices)
         + sum(each.devices_left_out for each in run.hosts)
         or sum(each.count for each in gpus),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,3 +54,8 @@ def defers_ops(info: dict[str, Any]) -> bool:
     environment = info.get("environment")
     said = environment.get("TORCH_TPU_DEFER_AND_FUSE") if isinstance(environment, dict) else None
     return str(said or "0").lower() not in ("0", "false", "off")
+
+
+def device_types(of_hosts: Iterable[str | None]) -> str | None:
+    """The type of the hosts' devices; all types, where profiles of several lie in one folder. None without any."""
+    return " and ".join(dict.fromkeys(filter(None, of_hosts))) or None

@@ -24,7 +24,7 @@ from tpuprof.model.decisions import Decisions
 from tpuprof.model.notes import Notes
 from tpuprof.model.proof_notes import Proof
 from tpuprof.model.run import Run
-from tpuprof.model.run_facts import frameworks_stated
+from tpuprof.model.run_facts import device_types, frameworks_stated
 from tpuprof.model.steps.few import in_the_means
 from tpuprof.model.unlike_hosts import unlike_hosts
 from tpuprof.model.verdict import bound_of
@@ -48,7 +48,7 @@ from tpuprof.units import PS_PER_MS
 # Compiles listed of all hosts together, the longest (rows): each has its frames.
 COMPILES_LISTED = 1_000
 # What a report's environment says of the first host's devices.
-_OF_DEVICES = ("device_type", "megacore", "peak_flops_per_s", "peak_hbm_bytes_per_s")
+_OF_DEVICES = ("megacore", "peak_flops_per_s", "peak_hbm_bytes_per_s")
 # Warnings listed (rows); equal ones of several hosts are one row.
 WARNINGS_LISTED = 60
 
@@ -231,6 +231,8 @@ def _environment(
     return {
         **base,
         **{name: first.get(name) for name in _OF_DEVICES},
+        "device_type": device_types(each.get("device_type") for each in own if each.get("device_count"))
+        or first.get("device_type"),
         "framework": frameworks_stated(stated, asked.info),
         "device_count": sum(each.get("device_count") or 0 for each in own),
         "devices_in_trace": sum(each.get("devices_in_trace") or 0 for each in own),

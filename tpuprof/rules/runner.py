@@ -37,6 +37,7 @@ _DEVICE_IDLES = " while the device idles"
 # Rules about what a TPU's compiler, cores and memories do. Their advice does not hold for GPUs.
 TPU_CATEGORIES = frozenset({"collective", "compute", "memory", "offload"})
 ONLY_TPU = "the rule knows TPUs only, and this run is of GPUs"
+SOME_GPUS = "the rule knows TPUs only, and some devices of this run are GPUs"
 # Rules about what the host does, which costs time only while the device waits for it.
 HOST_CATEGORIES = frozenset({"tracing", "host", "input"})
 # Rules about what the device waits for itself.
@@ -229,10 +230,9 @@ def _said(rule: Rule, outcome: Outcome, signals: Signals) -> Outcome:
 
 def _not_asked(rule: Rule, signals: Signals) -> Outcome | None:
     """The outcome of a rule that is about another device or framework; None where the rule is to be asked."""
-    if rule.category in TPU_CATEGORIES and any(
-        each.is_gpu for host in signals.hosts for each in host.devices
-    ):
-        return Outcome(UNAVAILABLE, reason=ONLY_TPU)
+    gpus = [each.is_gpu for host in signals.hosts for each in host.devices]
+    if rule.category in TPU_CATEGORIES and any(gpus):
+        return Outcome(UNAVAILABLE, reason=ONLY_TPU if all(gpus) else SOME_GPUS)
     framework = _framework(signals)
     if rule.torch_only and not {TORCH_XLA, "unknown"} & set(framework.split(", ")):
         title = FRAMEWORKS[framework][0] if framework in FRAMEWORKS else framework
