@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -162,7 +163,12 @@ def _told_row(told: Told) -> dict[str, Any]:
 
 
 def _told(row: dict[str, Any]) -> Told:
-    kinds = {"after": _after, "handing_over": HandingOver, "eager_ops": EagerOps, "unnamed": Unnamed}
+    kinds: dict[str, Callable[..., Any]] = {
+        "after": _after,
+        "handing_over": HandingOver,
+        "eager_ops": EagerOps,
+        "unnamed": Unnamed,
+    }
     found = {name: kind(**row[name]) for name, kind in kinds.items() if row[name] is not None}
     return Told(program_ops=row["program_ops"], blind=row["blind"], **found)
 
