@@ -27,15 +27,23 @@ def test_whole_notes_are_no_matter(run):
 
 
 @pytest.mark.parametrize("cut", ["in a line", "garbage"])
-def test_telemetry_that_was_cut_is_told(run, cut):
+def test_telemetry_that_is_damaged_is_told(run, cut):
     (path,) = (run / "tpuprof").glob("telemetry.*")
     lines = path.read_text().splitlines()
     kept = lines[:3]
-    path.write_text("\n".join([*kept, lines[3][:20]]) if cut == "in a line" else "\x00\x01{]\nabc\n")
+    path.write_text(
+        "\n".join([*kept[:2], lines[3][:20], kept[2], ""]) if cut == "in a line" else "\x00\x01{]\nabc\n"
+    )
     seen = "1 of 4" if cut == "in a line" else "2 of 2"
     expected = [(f"tpuprof/{path.name}", f"{seen} lines cannot be read, so what stands there is left out")]
     assert told(analyze_run(run)) == expected
     assert told(analyze_pod(run)) == expected
+
+
+def test_a_line_that_a_killed_process_left_is_no_matter(run):
+    (path,) = (run / "tpuprof").glob("telemetry.*")
+    path.write_text(path.read_text() + '{"step": 9')
+    assert told(analyze_run(run)) == []
 
 
 @pytest.mark.parametrize("text", ["[1,2]", "{", "{}"])

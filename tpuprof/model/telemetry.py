@@ -97,20 +97,23 @@ class StepRecord:
 def step_records(run_folder: Path | None, host: str, damaged: list[str] | None = None) -> list[StepRecord]:
     """Every step the run folder has notes of, captured or not, in order.
 
-    Lines that are damaged (a process killed while writing) are passed over; `damaged` is told of them.
+    Lines that are damaged are passed over, and added to `damaged`; the last one is no matter where it has no end, as a
+    process that was killed while it wrote leaves one.
     """
     if run_folder is None:
         return []
     found: list[StepRecord] = []
     for path in telemetry_files(run_folder, host):
         try:
-            lines = [line for line in read_text(path).splitlines() if line.strip()]
+            text = read_text(path)
         except OSError as error:
             note_damage(damaged, path, f"it cannot be read ({error.strerror or error})")
             continue
+        lines = [line for line in text.splitlines() if line.strip()]
         read = [each for line in lines if (each := _record_of(line)) is not None]
         found += _in_time(read)
-        if len(read) < len(lines):
+        cut = bool(lines) and not text.endswith("\n") and _record_of(lines[-1]) is None
+        if len(read) < len(lines) - cut:
             note_damage(damaged, path, f"{len(lines) - len(read)} of {len(lines)} lines cannot be read")
     return found
 
