@@ -371,7 +371,9 @@ def test_a_folder_is_walked_once_and_not_without_end(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(PROTO)
     walks = []
     plain = folder_walk.os.walk
-    monkeypatch.setattr(folder_walk.os, "walk", lambda *folders: walks.append(folders) or plain(*folders))
+    monkeypatch.setattr(
+        folder_walk.os, "walk", lambda *folders, **how: walks.append(folders) or plain(*folders, **how)
+    )
     assert len(read_programs(need_programs(tmp_path), CompileOptions())) == 2
     assert len(walks) == 1
     monkeypatch.setattr(folder_walk, "MAX_LISTED", 1)

@@ -252,6 +252,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         },
         "input-starved": {"again", "arguments", "batches", "workers", "restarts"},
         "uneven-steps": {"work", "input", "read"},
+        "recompiles-constant": {"closure", "number"},
         "recompiles-other": {"function", "static", "number", "flow", "ask", "other", "ends", "unseen"},
         "recompiles-shape": {"grows", "kept", "batch", "weights"},
         "device-to-host-sync": {

@@ -155,7 +155,7 @@ def _summary(
 
 
 def _told_row(told: Told) -> dict[str, Any]:
-    """What is told of a host as JSON can hold it, whose keys are text."""
+    """What the verdict says of a host, as JSON can hold it: keys are text there."""
     row = asdict(told)
     if told.after is not None:
         row["after"]["lengths"] = list(told.after.lengths.items())

@@ -230,9 +230,10 @@ def _said(rule: Rule, outcome: Outcome, signals: Signals) -> Outcome:
 
 def _not_asked(rule: Rule, signals: Signals) -> Outcome | None:
     """The outcome of a rule that is about another device or framework; None where the rule is to be asked."""
-    gpus = [each.is_gpu for host in signals.hosts for each in host.devices]
-    if rule.category in TPU_CATEGORIES and any(gpus):
-        return Outcome(UNAVAILABLE, reason=ONLY_TPU if all(gpus) else SOME_GPUS)
+    if rule.category in TPU_CATEGORIES:
+        gpus = [each.is_gpu for host in signals.hosts for each in host.devices]
+        if any(gpus):
+            return Outcome(UNAVAILABLE, reason=ONLY_TPU if all(gpus) else SOME_GPUS)
     framework = _framework(signals)
     if rule.torch_only and not {TORCH_XLA, "unknown"} & set(framework.split(", ")):
         title = FRAMEWORKS[framework][0] if framework in FRAMEWORKS else framework
