@@ -135,6 +135,24 @@ def compiled(kind, ms=100.0, step=1, file=None):
     )
 
 
+def compiling(rows, *, count=10, framework="torch_xla"):
+    """Signals of so many steps of 100 ms, nine tenths of which go to these compiles; none was seen outside of them."""
+    return given(
+        steps=steps(count=count, compile=90.0),
+        step_ms=100.0,
+        step_compiles=rows,
+        compile_share=0.9,
+        after_capture=None,
+        records_if_noted=[],
+        framework=framework,
+        uncut_steps=0.0,
+        explains_misses=False,
+        tracing_hidden_ms=0.0,
+        phases=[],
+        cutting_reads=[],
+    )
+
+
 def transfer(kind="all-reduce", exposed=10.0, hidden=1.0, role=""):
     return TransferRow(
         f"{kind}.1", kind, 1024, 10, 1.0, None, exposed, hidden, "p", "train.py:3", "", role=role

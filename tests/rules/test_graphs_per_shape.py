@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.rules.given import compiled, given, steps
+from tests.rules.given import compiled, compiling
 from tpuprof.rules.shared.recompiles import FURTHER_FROM_SHARE, check_kinds
 
 CUT = "main (train.py:92)"
@@ -14,18 +14,7 @@ def found(*, line=CUT, in_read=False, kind="graph", asked=("shape", "dtype"), to
     """Four of eight captured steps compile for shapes, and one a graph of another kind, for that share of the time."""
     rows = [replace(compiled("shape", ms=(1 - took) * 100, step=step), frames=[CUT]) for step in (0, 2, 4, 6)]
     rows.append(replace(compiled(kind, ms=took * 400, step=5), frames=[line], in_read=in_read))
-    signals = given(
-        steps=steps(count=8, compile=90.0),
-        step_ms=100.0,
-        step_compiles=rows,
-        compile_share=0.9,
-        after_capture=None,
-        records_if_noted=[],
-        framework="torch_xla",
-        explains_misses=False,
-        uncut_steps=0.0,
-    )
-    return check_kinds(signals, asked)
+    return check_kinds(compiling(rows, count=8), asked)
 
 
 def test_the_upper_end_counts_them():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.rules.given import compiled, given, steps
+from tests.rules.given import compiled, compiling
 from tpuprof.model.compile.cause import BAKED_ARRAY
 from tpuprof.render.content import compile_place, place
 from tpuprof.rules.registry import find_rule
@@ -19,17 +19,7 @@ def found(*causes):
         for also, others in [causes[step % len(causes)]]
         for row in [compiled("constant", step=step, file="train.py")]
     ]
-    signals = given(
-        steps=steps(count=10, compile=90.0),
-        step_ms=100.0,
-        step_compiles=compiles,
-        compile_share=0.9,
-        after_capture=None,
-        records_if_noted=[],
-        framework="torch_xla",
-        uncut_steps=0.0,
-    )
-    return check_kinds(signals, ("constant",)), compiles
+    return check_kinds(compiling(compiles), ("constant",)), compiles
 
 
 def test_all_lines_are_named_and_priced_together():
@@ -76,12 +66,7 @@ def test_what_a_jitted_function_is_given_comes_from_the_line_that_calls_it(frame
         replace(compiled(kind, step=step, file="train.py"), frames=["<module> (train.py:30)"])
         for step in range(10)
     ]
-    facts = {"after_capture": None, "records_if_noted": [], "uncut_steps": 0.0, "explains_misses": False}
-    signals = given(
-        steps=steps(count=10, compile=90.0), step_ms=100.0, step_compiles=rows, compile_share=0.9,
-        framework=framework, **facts,
-    )  # fmt: skip
-    assert check_kinds(signals, (kind,)).evidence[0].places == [first]
+    assert check_kinds(compiling(rows, framework=framework), (kind,)).evidence[0].places == [first]
 
 
 @pytest.mark.parametrize(
@@ -104,13 +89,8 @@ def test_arrays_that_a_jitted_function_holds_are_those_of_a_function_made_again(
         also = ["train.py:9"]
         cause = replace(row.cause, detail=detail, also=also)
         rows.append(replace(row, cause=cause, frames=["<module> (train.py:30)"]))
-    signals = given(
-        steps=steps(count=10, compile=90.0), step_ms=100.0, step_compiles=rows, compile_share=0.9,
-        framework=framework, after_capture=None, records_if_noted=[], uncut_steps=0.0,
-        explains_misses=False, tracing_hidden_ms=0.0, phases=[], cutting_reads=[],
-    )  # fmt: skip
-    outcome = find_rule("recompiles-constant").check(signals)
+    outcome = find_rule("recompiles-constant").check(compiling(rows, framework=framework))
     assert outcome.cases == {case}
     assert outcome.evidence[0].places[0] == first
-    assert ("made again" in outcome.title) is (case == "closure")
+    assert ("bakes in" in outcome.title) is (case == "closure")
     assert ("a cure needs changes at" in outcome.title) is (case == "number")

@@ -31,15 +31,11 @@ def unwind_on_signals() -> None:
     They have sessions of their own, which no signal to the command reaches. A signal that is ignored stays so (nohup).
     """
     import signal
-    import threading
 
     def leave(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
 
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, leave)
+    _handle(leave, signal.SIGTERM, signal.SIGHUP)
 
 
 def leave_on_signals(last: Callable[[], object]) -> None:
@@ -48,14 +44,21 @@ def leave_on_signals(last: Callable[[], object]) -> None:
     For a process with a thread that waits for input: nothing ends that wait, and unwinding would wait for the thread.
     """
     import signal
-    import threading
 
     def leave(number: int, _frame: object) -> None:
         last()
         os._exit(128 + number)
 
+    _handle(leave, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _handle(leave: Callable[[int, object], None], *numbers: int) -> None:
+    """Let these signals call `leave`: in the main thread, which alone may, and but for those that are ignored."""
+    import signal
+    import threading
+
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in numbers:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, leave)
 

@@ -109,12 +109,12 @@ def step_records(run_folder: Path | None, host: str, damaged: list[str] | None =
         except OSError as error:
             note_damage(damaged, path, f"it cannot be read ({error.strerror or error})")
             continue
-        lines = [line for line in text.splitlines() if line.strip()]
-        read = [each for line in lines if (each := _record_of(line)) is not None]
+        rows = [_record_of(line) for line in text.splitlines() if line.strip()]
+        read = [each for each in rows if each is not None]
         found += _in_time(read)
-        cut = bool(lines) and not text.endswith("\n") and _record_of(lines[-1]) is None
-        if len(read) < len(lines) - cut:
-            note_damage(damaged, path, f"{len(lines) - len(read)} of {len(lines)} lines cannot be read")
+        cut = rows[-1:] == [None] and not text.endswith("\n")
+        if len(read) < len(rows) - cut:
+            note_damage(damaged, path, f"{len(rows) - len(read)} of {len(rows)} lines cannot be read")
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
 from tpuprof.records import record
+from tpuprof.report.labels import source_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.report.user_frames import Function, places_of_users, user_functions
 from tpuprof.units import listed
@@ -110,9 +111,7 @@ def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
 def is_at(row: HostStackRow, where: Where) -> bool:
     """Whether the time of a stack is in that of a place."""
     lines = {where.source, *where.more}
-    return _place_of(row) in lines or (
-        where.calls and any(frame.rpartition(" (")[2].rstrip(")") in lines for frame in row.frames)
-    )
+    return _place_of(row) in lines or (where.calls and any(source_of(frame) in lines for frame in row.frames))
 
 
 def hidden_at(stacks: list[HostStackRow], part: str, where: Where) -> float:
@@ -158,7 +157,7 @@ def library_place(stacks: list[HostStackRow], part: str, source: str) -> str:
     for row in stacks:
         if row.part == part and row.source == source:
             frames = [frame for frame in row.frames if not _ANY_OP.search(frame)]
-            place = frames[-1].rpartition(" (")[2].removesuffix(")") if frames else source
+            place = source_of(frames[-1]) if frames else source
             places[place] = places.get(place, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
     most = max(places, key=lambda place: places[place], default=source)
     if most == source:

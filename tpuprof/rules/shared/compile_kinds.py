@@ -59,7 +59,7 @@ def graphs_per_shape(
 
     A step that logs, say, has a graph of its own. With one shape, that would compile once in the whole run.
     """
-    lines = {row.line for row in chosen if row.cause.kind in OF_ARGUMENTS}
     if kinds != OF_ARGUMENTS:
         return []
+    lines = {row.line for row in chosen if row.cause.kind in OF_ARGUMENTS}
     return [row for row in compiles if row.cause.kind == "graph" and row.line in lines and not row.in_read]

@@ -68,7 +68,7 @@ _EXPLAINED = {
 # functions that the call is given: where those are made again, as a closure is, it compiles again.
 FLOW = "flow"
 _OF_FLOW = ("jit_cond", "jit_scan", "jit_while")
-# Share of the compiles from which a function that holds arrays is the cause (share). A judgement: most of them.
+# Share of the compiles from which arrays that a function bakes in are the cause (share). A judgement: most of them.
 CLOSED_FROM_SHARE = 0.5
 # Share of the time in compiles from which other graphs at the same line belong to the upper end of a price (share):
 # below it neither the price nor its reader has any use for them. A judgement.
@@ -172,7 +172,8 @@ def _traces_to_compile(signals: Signals) -> bool:
 def closes_over_arrays(signals: Signals, compiles: list[CompileRow]) -> bool:
     """Whether arrays of constants changed in most of these: JAX bakes in what a function takes from around it.
 
-    It traces a function once for each object, and a static argument is no array: the function was made again.
+    It traces a function once for each object, so the function was made again; or it makes the array of a static
+    argument. Both come from the line that calls it.
     """
     arrays = sum(row.cause.kind == "constant" and BAKED_ARRAY in row.cause.detail for row in compiles)
     return _traces_to_compile(signals) and arrays >= CLOSED_FROM_SHARE * len(compiles)

@@ -36,7 +36,7 @@ nothing.
 [closure] Make the jitted function once, outside of the loop, and hand it all arrays as arguments:
 `grad = jax.jit(jax.value_and_grad(loss_fn))`, then `grad(params, x, y)` in the loop. A lambda or an inner function that
 is made in each step, as `lambda p: loss_fn(p, x, y)` is, bakes in the arrays that it takes from around it, and compiles
-in each step.
+in each step. An array that the function makes of a static argument is one to hand over, too.
 
 [number] Pass the number as an array (`jnp.asarray(number)`) to a function that is jitted once, outside of the loop: not
 as a static argument and not captured by a closure. What `jax.jit` lists in `static_argnums` or `static_argnames`
@@ -92,5 +92,5 @@ def check(signals: Signals) -> Outcome:
         return found
     if not closes_over_arrays(signals, chosen_compiles(signals.step_compiles, KINDS)):
         return replace(found, cases=frozenset({"number"}))
-    title = f"{found.title}; arrays are baked into a function that is made again"
+    title = f"{found.title}; arrays that the function bakes in have changed"
     return replace(found, title=title, cases=frozenset({"closure"}))

@@ -38,6 +38,7 @@ import re
 
 from tpuprof import parts as part
 from tpuprof.model.host.tracing import SCAN_TRACED_FROM_PS
+from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
@@ -129,7 +130,7 @@ def _called_at(stacks: list[HostStackRow]) -> str:
     for row in stacks:
         inside = next((index for index, frame in enumerate(row.frames) if _SCAN.search(frame)), 0)
         if inside:
-            source = row.frames[inside - 1].rpartition(" (")[2].removesuffix(")")
+            source = source_of(row.frames[inside - 1])
             spent[source] = spent.get(source, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
     return max(spent, key=spent.__getitem__, default="")
 
