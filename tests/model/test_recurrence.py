@@ -492,3 +492,19 @@ def test_compiles_of_the_start_are_told_where_no_finding_is_about_them(tmp_path,
     assert said == (
         ["4 graphs compiled before the captured steps, in 5.00 s, longest at train.py:9"] if told else []
     )
+
+
+@pytest.mark.parametrize(("unnoted", "source"), [(8.9, "train.py:30"), (9.1, "")])
+def test_no_line_of_the_start_is_named_where_reads_compiled_for_longer(tmp_path, unnoted, source):
+    """Reads of L-BFGS compiled for 16 of 20 s before its capture, and nobody notes their lines."""
+    run_folder(tmp_path, later=later(80, 10, 0.08), around=(4, 3))
+    (notes,) = (tmp_path / "tpuprof").glob("telemetry.*")
+    rows = [json.loads(line) for line in notes.read_text().splitlines()]
+    first = next(row for row in rows if not row["captured"])
+    first["compiles"] = [
+        {"graphs": 1, "seconds": 9.0, "frames": ["step (train.py:30)"]},
+        {"graphs": 3, "seconds": unnoted, "frames": []},
+    ]
+    notes.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    history = analyze_run(tmp_path).compile_history
+    assert (history.source_before, history.graphs_before >= 4) == (source, True)

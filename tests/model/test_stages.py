@@ -12,7 +12,13 @@ from tpuprof.model.compile.recurrence import (
     CompilingLine,
     Stage,
 )
-from tpuprof.model.compile.stages import OTHER_FROM, changed_each_time, said_of_stages, stages_of
+from tpuprof.model.compile.stages import (
+    MUCH_LONGER_FROM,
+    OTHER_FROM,
+    changed_each_time,
+    said_of_stages,
+    stages_of,
+)
 from tpuprof.model.outside_capture import outside_capture, outside_of, said_with_the_verdict
 from tpuprof.model.telemetry import StepRecord
 
@@ -112,3 +118,44 @@ def test_steps_that_have_notes_lie_before_the_first_stretch():
     assert found.stages[0] == Stage(0, 5, pytest.approx(0.05))
     assert found.stages[1] == Stage(6, 14 + 48, pytest.approx(0.14 + 48 * 0.044))
     assert found.stages[2:] == [Stage(20 + 49, 59, 59 * 0.104), Stage(20 + 109, 99, 99 * 0.128)]
+
+
+def soon(before=28, since=307, count=47, steps=2):
+    """Two steps like the captured ones of 28 ms, compiles in nine of the next ones, and then longer steps."""
+    after = counted((before, 300, since), (steps, 3, count))
+    unknown = replace(after.lines["f (train.py:7)"], frames=[])
+    return replace(after, lines={**after.lines, "unknown": unknown})
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (soon(), ": 307 ms from step 8 after it on, since a compile"),
+        # Steps were longer before the compile already, or are little longer than those captured, or too few to tell.
+        (soon(before=35), ""),
+        (soon(since=28 * MUCH_LONGER_FROM - 1), ""),
+        (soon(count=MIN_STEPS_AFTER - 1), ""),
+        (soon(steps=0), ""),
+        (replace(soon(), estimated=True), ""),
+    ],
+)
+def test_another_optimizer_that_takes_over_soon_runs_other_programs(after, said):
+    """Adam was captured for 14 steps, and L-BFGS came two steps later: loaders and checkpoints were said to be why."""
+    assert said_of_stages(after, 28.0) == said
+    (warning,) = outside_capture(np.full(8, 28 * 10**9, np.int64), after) or [""]
+    assert ("Capture them later (`--warmup`)" in warning) is bool(said)
+
+
+def test_compiles_outside_of_graph_cuts_are_said_beside_the_line_that_is_known():
+    """Of 68 graphs 61 compiled in reads of L-BFGS: all 27.8 s were said of the line of the cut."""
+    after = soon()
+    assert "at train.py:7: " in compiled_without_finding(after, 8)
+    line = after.lines["unknown"]
+    for seconds, told in (
+        (10.1, " and for longer outside of graph cuts (in reads of values, for example): "),
+        (9.9, ": "),
+    ):
+        lines = {**after.lines, "unknown": replace(line, seconds=seconds)}
+        assert f"at train.py:7{told}" in compiled_without_finding(replace(after, lines=lines), 8)
+    only = compiled_without_finding(replace(after, lines={"unknown": line}), 8)
+    assert "compiled outside of graph cuts (in reads of values, for example): " in only

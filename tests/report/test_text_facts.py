@@ -9,8 +9,9 @@ import pytest
 from tests.rules.given import transfer
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.render.facts import LINE_FROM_STEP_SHARE, _host, _input, _longest_ahead, _shape_text, fact_lines
-from tpuprof.report.host_lines import library_place
-from tpuprof.report.sections import HostStackRow, InputRow, OutlierRow
+from tpuprof.report.host_lines import PLACE_FROM_SHARE, library_place
+from tpuprof.report.labels import OTHER_CUT
+from tpuprof.report.sections import GraphCutRow, HostStackRow, InputRow, OutlierRow
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -192,6 +193,41 @@ def test_the_place_in_a_library_that_a_line_of_the_program_leads_to(frames, plac
     ]
     assert library_place(rows, "device_to_host_sync", "/u/t.py:3") == place
     assert library_place([], "device_to_host_sync", "/u/t.py:3") == ""
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ([PLACE_FROM_SHARE], " and 1 other line"),
+        ([PLACE_FROM_SHARE / 2], ""),
+        ([0.2, 0.3], " and 2 other lines"),
+    ],
+)
+def test_other_lines_of_a_library_that_take_much_are_counted(others, said):
+    """L-BFGS reads at two lines, eleven times per step: the report named one of them."""
+    shares = {401: 1.0 - sum(others), **{408 + row: each for row, each in enumerate(others)}}
+    rows = [
+        HostStackRow(
+            "device_to_host_sync", [f"step (/v/site-packages/torch/optim/lbfgs.py:{line})"], "g()", "/u/t.py:3", "g()",
+            50.0 * share, 50.0 * share,
+        )
+        for line, share in shares.items()
+    ]  # fmt: skip
+    assert library_place(rows, "device_to_host_sync", "/u/t.py:3") == f"torch/optim/lbfgs.py:401{said}"
+
+
+@pytest.mark.parametrize(
+    ("call", "source", "said"),
+    [
+        ("sync", "t.py:5", "2 graphs per step by sync at t.py:5"),
+        (OTHER_CUT, "", "2 graphs per step by nothing that the program calls: an implicit read, or an op"),
+    ],
+)
+def test_graph_cuts_that_no_call_makes_say_what_they_may_be(call, source, said):
+    """It said "12 graphs per step by other"."""
+    report = analyze_run(SAMPLES / "decoder_scan")
+    rows = [GraphCutRow(call, source, 2.0)]
+    assert said in dict(fact_lines(replace(report, graph_cuts=rows)))["Graph cuts"]
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
             "branch",
             "arrays",
             "library",
+            "optimizer",
             "sized",
             "anomaly",
             "backward",

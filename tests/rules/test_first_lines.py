@@ -1,11 +1,12 @@
 """What a finding names first, and what its price is of, where several lines take part."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from tests.rules.given import given, read, steps
-from tests.rules.situations import reads
+from tests.rules.situations import computed_again, reads
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
@@ -93,3 +94,44 @@ def test_a_capture_that_sampled_is_not_told_to_sample(samples, way):
     )
     with pytest.raises(Exception, match=way):
         _ = signals.typical_tracing_ms
+
+
+@pytest.mark.parametrize(
+    ("inside", "again", "cases"),
+    [
+        ("torch/optim/lbfgs.py:408", True, {"optimizer"}),
+        # Its closure cuts the graph already.
+        ("torch/optim/lbfgs.py:408", False, {"library"}),
+        ("torch/optim/lr_scheduler.py:9", True, {"library", "early"}),
+    ],
+)
+def test_an_optimizer_that_reads_what_its_closure_computed_needs_a_cut_in_that(inside, again, cases):
+    """Steps of L-BFGS took 264 ms, and 35 with a sync at the end of the closure: the advice was to read later."""
+    facts = computed_again(20.0) if again else reads(1.0, 0.5, 50.0)
+    facts["report"] = {"host_reads": [read("__bool__", 40.0)]}
+    frames = [f"main ({LINE})", f"step (/v/site-packages/{inside})"]
+    stacks = [
+        HostStackRow("device_to_host_sync", frames, "optimizer.step(closure)", LINE, "step()", 40.0, 5.0)
+    ]
+    found = outcome_of(find_rule("device-to-host-sync"), given(**{**facts, "stacks_if_sampled": stacks}))
+    assert (found.status, found.cases) == ("failed", cases)
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ([], " runs graphs of its own"),
+        ([LINE], " and 1 other read there run graphs of their own"),
+        ([""], " and 1 other read run graphs of their own"),
+        (["train.py:99"], " and reads at 1 other line run graphs of their own"),
+        (["train.py:99", ""], " and reads at 1 other line run graphs of their own"),
+    ],
+)
+def test_a_read_without_a_line_is_at_no_other_line(others, said):
+    """Reads that no sample shows were "1 other line"."""
+    facts = computed_again(20.0)
+    (first,) = facts["read_graphs"]
+    first = replace(first, source=LINE)
+    more = [replace(first, call="cpu", source=source, again_ps=first.again_ps - 1) for source in others]
+    found = outcome_of(find_rule("device-to-host-sync"), given(**{**facts, "read_graphs": [first, *more]}))
+    assert f"{LINE}{said} in mid-step" in found.title

@@ -13,9 +13,10 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.compile.cause import CompileCause
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.growth import GROWS_FROM
-from tpuprof.model.host.graph_cuts import OTHER, GraphCut
+from tpuprof.model.host.graph_cuts import GraphCut
 from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord
+from tpuprof.report.labels import OTHER_CUT
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
 from tpuprof.signals.host import UNCUT_FROM_STEPS, off_device_in, off_device_steps, uncut_in
@@ -91,7 +92,7 @@ def test_without_an_optimizer_graphs_that_grow_tell(more_ops, found):
         (host(steps=UNCUT_FROM_STEPS - 1, cuts=["item"]), 0),
         (host(cuts=["item", "sync"]), 0),
         # What no sync and no read explains may be a library's own cut.
-        (host(cuts=["item", OTHER]), 0),
+        (host(cuts=["item", OTHER_CUT]), 0),
         (host(cuts=["item"], framework="torch_tpu"), 0),
         (host(counters=[TRACED, TRACED]), UNCUT_FROM_STEPS),
         (host(counters=[TRACED, {**TRACED, "CachedCompile": 1}]), 0),

@@ -12,6 +12,7 @@ from typing import Any
 
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.state import counter
+from tpuprof.units import NS_PER_S
 
 COUNTERS = (
     "UncachedCompile",
@@ -56,7 +57,8 @@ PREPARATION = -1
 class CompileRecord:
     """One or more graphs compiled at a graph cut: how many, how long the cut took, Python frames user first.
 
-    `graph_hashes` are known of compiles inside the captured steps only: torch_xla tells them in the profile alone.
+    Graphs compiled elsewhere, by a read of a value or an op that runs on the host, have no frames. `graph_hashes` are
+    known of compiles inside the captured steps only: torch_xla tells them in the profile alone.
     """
 
     graphs: int
@@ -103,6 +105,11 @@ class Telemetry:
         self._fewest_open: int | None = None
         self.compiles_under_way()
         self._before_cut = (self.compiles_so_far(), time.perf_counter())
+        # A framework without graph cuts notes its compiles itself.
+        self._cuts_graphs = not hasattr(extension, "drain_compiles")
+        # Graphs that are in a note already, and the time of all compiles up to then (ns).
+        self._noted = self.compiles_so_far()
+        self._noted_ns = self._compile_ns()
         self.records: list[StepRecord] = []
 
     def compiles_so_far(self) -> int:
@@ -128,14 +135,31 @@ class Telemetry:
 
     def before_cut(self) -> None:
         """Remember where the counters stand before a graph cut."""
+        self._note_uncut()
         self._before_cut = (self.compiles_so_far(), time.perf_counter())
 
     def after_cut(self) -> None:
         """Keep a record, with the Python frames, if the cut compiled."""
         compiles, began = self._before_cut
+        compiles = max(compiles, self._noted)
         graphs = self.compiles_so_far() - compiles
-        if graphs:
+        if graphs > 0:
             self._compiles.append(CompileRecord(graphs, time.perf_counter() - began, user_frames()))
+            self._noted, self._noted_ns = compiles + graphs, self._compile_ns()
+
+    def _note_uncut(self) -> None:
+        """Keep a record of what compiled since the last note: no graph cut did, so its lines are unknown."""
+        graphs = self.compiles_so_far() - self._noted
+        if graphs <= 0 or not self._cuts_graphs:
+            return
+        before, self._noted_ns = self._noted_ns, self._compile_ns()
+        self._noted += graphs
+        self._compiles.append(CompileRecord(graphs, (self._noted_ns - before) / NS_PER_S, []))
+
+    def _compile_ns(self) -> float:
+        """How long torch_xla has compiled since the process began (ns); it counts a compile as that ends."""
+        data = self._extension._xla_metric_data("CompileTime")
+        return float(data[1]) if data else 0.0
 
     def _drain_compiles(self) -> None:
         """Take the compiles over that a framework without graph cuts noted itself."""
@@ -148,6 +172,7 @@ class Telemetry:
         counters = self._read_counters()
         metrics = self._read_metrics() if captured else None
         self._drain_compiles()
+        self._note_uncut()
         record = StepRecord(
             step,
             start_ns,

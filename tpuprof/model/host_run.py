@@ -213,7 +213,8 @@ def _analyzed(
     activity = with_awaited_copies(activity, host, driver, busy)
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = host_compiles(host, words, steps, devices, compiles, history, unnamed=not protos)
-    compiles = with_reads(compiles, driver)
+    lowered = none_fell_back(history.records)
+    compiles = with_reads(compiles, driver, words, activity.samples, all_lowered=lowered)
     fields = {
         "notes": [
             *seen.notes,

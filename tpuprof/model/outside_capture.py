@@ -104,7 +104,7 @@ def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) 
     if len(after.stages) > 1:
         from tpuprof.model.compile.stages import said_of_stages
 
-        stages = said_of_stages(after)
+        stages = said_of_stages(after, ps_to_ms(float(median(wall_ps))))
     return Outside(after.steps, later, float(wall_ps.mean()), between_ps / len(wall_ps), compiling, stages)
 
 

@@ -163,6 +163,12 @@ def longest_compile_before(records: Sequence[StepRecord]) -> str:
     return source_of(longest.frames[0]) if longest is not None else ""
 
 
+def no_line_compiled_longest(records: Sequence[StepRecord]) -> bool:
+    """Whether lines that nobody noted, as those of reads, compiled for longer before the captured steps than any."""
+    lines = compile_lines_before(records)
+    return lines.get("", 0.0) > max((lines[line] for line in lines if line), default=0.0)
+
+
 def compile_seconds_before(records: Sequence[StepRecord]) -> float:
     """How long one host's compiles took before its captured steps (s): no longer than the steps that compiled lasted.
 
@@ -255,7 +261,7 @@ def _record_of(line: str) -> StepRecord | None:
             counters={str(name): int(value) for name, value in row.get("counters", {}).items()},
             compiles=sum(int(each.get("graphs", 1)) for each in compiles),
             compile_seconds=sum(map(_seconds, compiles)),
-            frames=[str(frame) for frame in max(compiles, key=_seconds)["frames"]] if compiles else [],
+            frames=_longest_frames(compiles),
             fallbacks={str(op): str(source) for op, source in row.get("fallbacks", {}).items()},
             metrics={str(name): int(each[0]) for name, each in row.get("metrics", {}).items()},
             samples=_samples(row.get("samples")),
@@ -270,6 +276,12 @@ def _record_of(line: str) -> StepRecord | None:
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
+
+
+def _longest_frames(compiles: list[dict[str, Any]]) -> list[str]:
+    """The frames of the longest compile that has some: those of a read have none."""
+    framed = [each for each in compiles if each["frames"]]
+    return [str(frame) for frame in max(framed, key=_seconds)["frames"]] if framed else []
 
 
 def _by_line(compiles: list[dict[str, Any]]) -> dict[str, float]:

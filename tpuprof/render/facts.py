@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tpuprof.parts import HOST_PREFIX, Replay, part_of, title_of
 from tpuprof.render.pod_facts import line_facts, pod_lines
 from tpuprof.report.host_lines import LINE_FROM_SAMPLES, PYTHON, Where, at_line, calls_programs, lines_told
-from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title, places_text
+from tpuprof.report.labels import OTHER_CUT, cache_title, diagnosis_title, of_steps, phase_title, places_text
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, HostStackRow, InputRow, OutlierRow, SliceMessageRow
 from tpuprof.report.step_times import runs_ahead
@@ -304,6 +304,10 @@ def _fallbacks(report: Report) -> list[str]:
     ]
 
 
+# Cuts that neither a sync nor a read that the program calls explains.
+CUT_BY_OTHERS = "by nothing that the program calls: an implicit read, or an op that runs on the host"
+
+
 def _phases(report: Report) -> list[str]:
     lines = []
     for name in dict.fromkeys(row.name for row in report.phases):
@@ -319,7 +323,8 @@ def _graph_cuts(report: Report) -> list[str]:
     if sum(each.per_step for each in rows) <= 1:
         return []
     lines = [
-        f"{_graphs(each.per_step, report.steps.count)} by {each.call}"
+        f"{_graphs(each.per_step, report.steps.count)} "
+        + (CUT_BY_OTHERS if each.call == OTHER_CUT else f"by {each.call}")
         + (f" at {each.source}" if each.source else "")
         for each in rows[:SHOWN]
     ]

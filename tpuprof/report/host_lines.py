@@ -11,7 +11,7 @@ from tpuprof.records import record
 from tpuprof.report.labels import source_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.report.user_frames import Function, places_of_users, user_functions
-from tpuprof.units import listed
+from tpuprof.units import counted, listed
 
 # What the training thread does in a part that samples name.
 _VERBS = {
@@ -39,6 +39,8 @@ FUNCTION_FROM_SHARE = 0.75
 LOOP_FROM_SHARE = 0.5
 # Share of a line's time that one expression must hold to be shown with it: else the time would be taken for that one's.
 CALL_FROM_SHARE = 0.75
+# Share of a line's time that a line of a library must hold to be counted beside the one with most: a judgement.
+PLACE_FROM_SHARE = 0.1
 # What is said of a line whose time holds the user's functions that it calls.
 WITH_CALLS = "with what it calls"
 # Lines named of a function (lines).
@@ -150,6 +152,7 @@ def at_line(call: str, source: str) -> str:
 def library_place(stacks: list[HostStackRow], part: str, source: str) -> str:
     """Where below a line of the program most of its time of a part is, if a library has that place: path and line.
 
+    Other lines of libraries that hold much of that time are counted: `torch/optim/lbfgs.py:401 and 2 other lines`.
     Frames that any op of a framework goes through do not count. The path is the one in the folder of installed
     packages. Empty where the line of the program is the place, or nothing was seen.
     """
@@ -162,8 +165,11 @@ def library_place(stacks: list[HostStackRow], part: str, source: str) -> str:
     most = max(places, key=lambda place: places[place], default=source)
     if most == source:
         return ""
+    enough = PLACE_FROM_SHARE * sum(places.values())
+    others = sum(ms >= enough for place, ms in places.items() if place not in (most, source))
     found = _INSTALLED.match(most)
-    return most[found.end() :] if found else "/".join(most.split("/")[-2:])
+    named = most[found.end() :] if found else "/".join(most.split("/")[-2:])
+    return named + (f" and {counted(others, 'other line')}" if others else "")
 
 
 def running(call: str) -> str:

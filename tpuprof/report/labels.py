@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Rules about what the verdict names whose reasons are shown where none of them failed (rules).
 RELATED_SHOWN = 3
+# A graph cut that neither a sync nor a read of a value explains: torch_xla runs an op on the CPU, or a library reads.
+OTHER_CUT = "other"
 # Lines of one fault that are listed; more are counted (lines).
 PLACES_SHOWN = 4
 # Why a rule passes whose fault is there, and whose fix would gain little.

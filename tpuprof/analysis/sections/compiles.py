@@ -12,7 +12,12 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.model.steps.table import StepSource
-from tpuprof.model.telemetry import compile_seconds_before, compiles_before, longest_compile_before
+from tpuprof.model.telemetry import (
+    compile_seconds_before,
+    compiles_before,
+    longest_compile_before,
+    no_line_compiled_longest,
+)
 from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Cause, CompileRow
 from tpuprof.report.sections import CompileHistory
@@ -124,7 +129,7 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
         returns=_returns(host, own) or (Returns.NEVER.value if once else ""),
         graphs_before=sum(each.compiles for each in host.records if each.before) if host.records else None,
         seconds_before=compile_seconds_before(host.records) if host.records else None,
-        source_before=longest_compile_before(host.records),
+        source_before="" if no_line_compiled_longest(host.records) else longest_compile_before(host.records),
     )
 
 

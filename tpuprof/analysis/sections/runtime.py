@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tpuprof.model.host.graph_cuts import OTHER
 from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
 from tpuprof.model.telemetry import CACHE_COUNTERS, FALLBACK_PREFIX, VALUE_READ, Counted
+from tpuprof.report.labels import OTHER_CUT
 from tpuprof.report.sections import CompilationCache, FallbackRow, GraphCutRow
 from tpuprof.units import PS_PER_MS
 
@@ -58,7 +58,7 @@ def graph_cut_rows(hosts: list[HostRun], counts: list[Counted]) -> list[GraphCut
     for host, count in zip(hosts, counts, strict=True):
         fell_back = _op_of_other_cuts(host, count)
         for each in host.graph_cuts:
-            key = fell_back if each.call == OTHER and fell_back else (each.call, each.source)
+            key = fell_back if each.call == OTHER_CUT and fell_back else (each.call, each.source)
             totals[key] = totals.get(key, 0) + each.occurrences
     rows = [GraphCutRow(*key, count / steps) for key, count in totals.items()]
     return sorted(rows, key=lambda row: -row.per_step)
@@ -66,7 +66,7 @@ def graph_cut_rows(hosts: list[HostRun], counts: list[Counted]) -> list[GraphCut
 
 def _op_of_other_cuts(host: HostRun, count: Counted) -> tuple[str, str] | None:
     """The op, with its line, that explains the cuts which no sync and no read does: an op on the host cuts once."""
-    cuts = sum(each.occurrences for each in host.graph_cuts if each.call == OTHER)
+    cuts = sum(each.occurrences for each in host.graph_cuts if each.call == OTHER_CUT)
     if len(count.fallbacks) != 1 or not count.captured:
         return None
     (op, times), *_ = count.fallbacks.items()

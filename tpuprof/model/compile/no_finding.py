@@ -14,6 +14,8 @@ from tpuprof.units import MS_PER_S, counted, format_ms, format_share, listed
 TOLD_FROM_SHARE = 0.10
 # Lines that are named (lines).
 LINES_NAMED = 3
+# Where graphs compile that no graph cut of the program runs.
+UNNOTED = "outside of graph cuts (in reads of values, for example)"
 
 
 def compiled_without_finding(
@@ -51,6 +53,9 @@ def _said(lines: list[CompilingLine], after: AfterCapture) -> str:
     longest = sorted(lines, key=lambda each: -each.seconds)
     places = list(dict.fromkeys(source_of(each.frames[0]) for each in longest if each.frames))
     where = f" at {listed(places, LINES_NAMED, 'more line')}" if places else ""
+    unnoted = sum(each.seconds for each in lines if not each.frames)
+    if unnoted > sum(each.seconds for each in lines) / 2:
+        where = f"{where} and for longer {UNNOTED}" if where else f" {UNNOTED}"
     took = format_ms(MS_PER_S * sum(each.seconds for each in lines))
     return (
         f"{steps} of {counted(after.steps, 'step')} after the capture compiled{where}: {took}, "

@@ -18,6 +18,9 @@ from tpuprof.units import MS_PER_S, NS_PER_S, format_ms, listed
 # How much longer or shorter steps of one stretch are than those of the one before (ratio). Blocks of 1.5 s of one
 # program differ by 2 % on a machine that does little else, and by a tenth on a busy one. A judgement.
 OTHER_FROM = 1.2
+# How much longer than captured steps those of the last stretch take where nothing else tells that the program was
+# changed (ratio): a loader that falls behind after a compile, by chance, rarely makes twice of a step. A judgement.
+MUCH_LONGER_FROM = 2.0
 # Stretches that are named (stretches).
 NAMED = 4
 
@@ -29,12 +32,19 @@ def stages_of(after: AfterCapture) -> list[Stage]:
     follows the first ones, where only those were kept.
     """
     long = [each for each in after.stages if each.steps >= MIN_STEPS_AFTER]
-    told = sum(each.steps for each in after.stages) + after.compiling_steps == after.steps
-    if len(long) < 2 or not told or after.estimated:
+    if len(long) < 2 or not is_all_told(after):
         return []
     means = [each.seconds / each.steps for each in long]
     other = all(max(a, b) >= OTHER_FROM * min(a, b) for a, b in pairwise(means))
     return long if other else []
+
+
+def is_all_told(after: AfterCapture) -> bool:
+    """Whether each step is of a stretch or compiled, and was counted."""
+    return (
+        not after.estimated
+        and sum(each.steps for each in after.stages) + after.compiling_steps == after.steps
+    )
 
 
 def changed_each_time(line: CompilingLine, after: AfterCapture) -> bool:
@@ -57,11 +67,27 @@ def with_steps_before(stages: Sequence[Stage], records: Sequence[StepRecord]) ->
     return found + [replace(each, first=len(records) + each.first) for each in others]
 
 
-def said_of_stages(after: AfterCapture) -> str:
-    """What steps of each stretch take, as an insertion; empty where they take the same."""
+def changed_soon(after: AfterCapture, captured_ms: float) -> Stage | None:
+    """The last stretch, where the program was changed soon after the capture: before a stretch was long enough.
+
+    The steps up to the compile take what captured ones do (`captured_ms`), and those of the last stretch much longer:
+    another optimizer takes over after a few steps, say. None where nothing shows that.
+    """
+    if len(after.stages) < 2 or not is_all_told(after):
+        return None
+    first, last = after.stages[0], after.stages[-1]
+    if not first.steps or last.steps < MIN_STEPS_AFTER:
+        return None
+    before, since = (MS_PER_S * each.seconds / each.steps for each in (first, last))
+    return last if before < OTHER_FROM * captured_ms and since >= MUCH_LONGER_FROM * captured_ms else None
+
+
+def said_of_stages(after: AfterCapture, captured_ms: float = 0.0) -> str:
+    """What steps of each stretch take, as an insertion; empty where they take the same as captured ones do."""
     found = stages_of(after)
     if not found:
-        return ""
+        last = changed_soon(after, captured_ms)
+        return f": {_mean(last)} from step {last.first + 1} after it on, {SINCE_A_COMPILE}" if last else ""
     first, *others = found
     times = [f"{_mean(each)} from step {each.first + 1} after it on" for each in others]
     each = "each " if len(others) > 1 else ""

@@ -12,9 +12,7 @@ from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import GRAPH_CUT, HOST_READ
 from tpuprof.records import record
-
-# A cut that neither a sync nor a read of a value explains: torch_xla runs an op on the CPU, or a library reads.
-OTHER = "other"
+from tpuprof.report.labels import OTHER_CUT
 
 
 @record(frozen=True)
@@ -38,7 +36,7 @@ def graph_cuts(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> li
     sources = driver.plane.stat_text(stats, "source", len(driver))
     counts: Counter[tuple[str, str]] = Counter()
     for row in cuts_with_causes(driver, vocabulary, steps):
-        counts[(calls[row], sources[row]) if row >= 0 else (OTHER, "")] += 1
+        counts[(calls[row], sources[row]) if row >= 0 else (OTHER_CUT, "")] += 1
     return [GraphCut(call, source, count) for (call, source), count in counts.most_common()]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpuprof.model.host.reads import IMPLICIT, IMPLICIT_BACKWARD, IMPLICIT_READS
 from tpuprof.model.python_tools import ANOMALY
 from tpuprof.own_events import WAITS_ALONE
+from tpuprof.report.schema import HostReadRow
 from tpuprof.rules.shared.named_reads import blocked_by_reads, in_library
 from tpuprof.signals import Signals
 
@@ -16,6 +17,10 @@ SEVERAL_FROM = 1.5
 _BRANCHES = frozenset({"__bool__"})
 # What reads in the backward pass are for that no call of the program asks for.
 IN_BACKWARD = frozenset({"anomaly", "backward"})
+# Where torch's optimizers are installed, and what else is in that folder and reads: schedulers look at the loss.
+_OPTIMIZERS, _NO_OPTIMIZERS = "torch/optim/", ("torch/optim/lr_scheduler", "torch/optim/swa_utils")
+# Advice for an optimizer that reads what its closure computed, as L-BFGS does; and that for any library.
+OPTIMIZER, LIBRARY = "optimizer", "library"
 _ARRAYS = frozenset({"cpu", "to", "numpy", "tolist", "device_get", "__array__"})
 
 
@@ -26,18 +31,26 @@ def read_cases(signals: Signals) -> frozenset[str]:
     library is given and reads is the program's.
     """
     enough = ADVISED_FROM_SHARE * blocked_by_reads(signals)
-    found = [row for row in signals.host_reads if row.blocked_ms_per_step >= enough]
+    every = [row for row in signals.host_reads if row.blocked_ms_per_step >= enough]
+    found = [row for row in every if not _by_optimizer(signals, row)]
     rows = [row for row in found if row.call not in IMPLICIT_READS]
     own = [row for row in rows if row.call in _ARRAYS or not in_library(signals, row.source)]
     calls = {row.call for row in own}
     cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
-    cases |= {"library"} if len(own) < len(rows) else set()
+    cases |= {LIBRARY} if len(own) < len(rows) else set()
+    cases |= {OPTIMIZER} if len(found) < len(every) else set()
     cases |= {"wait"} if calls & WAITS_ALONE else set()
     cases |= {"several"} if _reads_several(signals) else set()
     cases |= {"sized"} if any(row.call == IMPLICIT for row in found) else set()
     if any(row.call == IMPLICIT_BACKWARD for row in found):
         cases |= {"anomaly" if ANOMALY in signals.python_tools_if_noted else "backward"}
     return frozenset(cases | ({"value"} if calls - _BRANCHES - WAITS_ALONE or not cases else set()))
+
+
+def _by_optimizer(signals: Signals, row: HostReadRow) -> bool:
+    """Whether one of torch's optimizers reads the value."""
+    place = in_library(signals, row.source)
+    return place.startswith(_OPTIMIZERS) and not place.startswith(_NO_OPTIMIZERS)
 
 
 def _reads_several(signals: Signals) -> bool:

@@ -84,11 +84,13 @@ def computed_again(signals: Signals) -> Outcome | None:
 
 def _and_others(again: list[ReadGraphs], first: ReadGraphs) -> str:
     """Which other reads run graphs beside the first one, at other lines or at its own, and that they do."""
-    lines = {row.source for row in again} - {first.source}
+    lines = {row.source for row in again} - {first.source, ""}
     if lines:
         return f" and reads at {counted(len(lines), 'other line')} run graphs of their own"
     if len(again) > 1:
-        return f" and {counted(len(again) - 1, 'other read')} there run graphs of their own"
+        # Reads whose line is unknown may be anywhere.
+        there = " there" if len({row.source for row in again}) == 1 else ""
+        return f" and {counted(len(again) - 1, 'other read')}{there} run graphs of their own"
     return " runs graphs of its own"
 
 

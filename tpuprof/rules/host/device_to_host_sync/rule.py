@@ -53,6 +53,11 @@ then reads after the graph cut. Where the program itself needs the value in each
 as `(limit / norm).clamp(max=1)`, which clips gradients without a branch. Where a value ends the Python loop, check the
 value of an earlier step, which is there already, or check it every fiftieth step.
 
+[optimizer] An optimizer that calls a closure, such as `torch.optim.LBFGS`, reads the loss and the gradients to decide
+how to go on. Call `torch_xla.sync()` at the end of the closure, after `loss.backward()`: each of its reads then runs a
+small graph, and none computes the forward and backward pass again. Results differ by rounding, which L-BFGS may
+amplify.
+
 [library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
 and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
 reads to log can log less often (`logging_steps`, `log_every_n_steps`), and a scheduler that looks at the loss
@@ -160,7 +165,7 @@ from tpuprof.rules.shared.named_reads import (
     blocked_evidence,
     spoken,
 )
-from tpuprof.rules.shared.read_cases import IN_BACKWARD, read_cases
+from tpuprof.rules.shared.read_cases import IN_BACKWARD, LIBRARY, OPTIMIZER, read_cases
 from tpuprof.rules.shared.read_graphs import GONE, computed_again, own_graphs
 from tpuprof.rules.shared.step_shares import of_each_step
 from tpuprof.rules.shared.uncut import SEE, uncut
@@ -223,8 +228,11 @@ def check(signals: Signals) -> Outcome:
         return passed(reason=SEE)
     early, cases = computed_again(signals) or own_graphs(signals), read_cases(signals)
     if early:
-        # A read in the backward pass has no line that could come later.
-        return replace(early, cases=cases | (set() if cases <= IN_BACKWARD else {"early"}))
+        # A read in the backward pass has no line that could come later, and an optimizer needs what it reads.
+        return replace(early, cases=cases | (set() if cases <= IN_BACKWARD | {OPTIMIZER} else {"early"}))
+    if OPTIMIZER in cases:
+        # Its closure cuts the graph already: what is left are reads of a library.
+        cases = cases - {OPTIMIZER} | {LIBRARY}
     return replace(_turns(signals, cases), cases=cases)
 
 
