@@ -3,13 +3,15 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tests.builders import US, TraceBuilder
-from tpuprof.analysis.sections.verdict import _how_often, _named_read
+from tpuprof.analysis.sections.verdict import _how_often, _named_read, _runs_ahead
 from tpuprof.model.compile_verdict import AHEAD_BELOW, COMPILES_FROM_SHARE, compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
+from tpuprof.model.intervals import Spans
 from tpuprof.model.read_graphs import BESIDE_READS
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.verdict import AS_LARGE_FROM, IDLES_BEYOND, SLOWER_FROM, bound_of
@@ -23,6 +25,7 @@ from tpuprof.model.verdict_words import (
 )
 from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import HostStackRow
+from tpuprof.units import PS_PER_MS
 
 
 def load(parts, *, wall=100.0, host_work=0.0, reads=0.0, waited=0.0):
@@ -233,9 +236,42 @@ def test_one_step_without_a_compile_is_no_median():
 
 @pytest.mark.parametrize(("usual", "ahead"), [(AHEAD_BELOW - 0.01, True), (AHEAD_BELOW, False)])
 def test_where_the_host_runs_ahead_its_own_step_is_not_what_a_step_takes(usual, ahead):
-    text = compile_sentence([(100.0, 90.0), *[(usual, 0.0)] * 6], 1.0)
+    text = compile_sentence([(100.0, 90.0), *[(usual, 0.0)] * 6], 1.0, ahead=True)
     assert ("step without a compile takes" not in text) is ahead
     assert ("the device works for 1.00 ms per step, and the host runs ahead of it." in text) is ahead
+
+
+def test_steps_without_a_compile_may_hold_less_work_than_others():
+    """A step of 3.5 ms held the last ops of a round: the host, which read each loss, was said to run ahead."""
+    text = compile_sentence([(1500.0, 1300.0), (3.5, 0.0)], 80.0)
+    assert text.endswith("; the device works for 80.0 ms per step.")
+
+
+@pytest.mark.parametrize(
+    ("at_work", "reads", "ahead"),
+    [
+        (4, 0.0, True),
+        (4, READS_IN_STEPS_SHARE - 0.01, True),
+        (4, READS_IN_STEPS_SHARE, False),
+        # In half of the steps without a compile and in no more.
+        (2, 0.0, False),
+        (0, 0.0, False),
+    ],
+)
+def test_a_host_runs_ahead_where_the_device_works_on_and_no_read_waits(at_work, reads, ahead):
+    """Two of six steps compile, and the device works as `at_work` of the others end."""
+    end = np.arange(1, 7) * 10 * PS_PER_MS
+    lost = np.array([9, 9, 0, 0, 0, 0]) * PS_PER_MS
+    steps = SimpleNamespace(wall_ps=np.full(6, 10 * PS_PER_MS), end=end)
+    works = end[2 : 2 + at_work]
+    busy = Spans(works - 5 * PS_PER_MS, works + PS_PER_MS)
+    host = SimpleNamespace(
+        steps=steps,
+        breakdown=SimpleNamespace(parts={"compile": lost}),
+        devices=[SimpleNamespace(busy=busy)],
+    )
+    assert _runs_ahead([host], load({}, reads=reads)) is ahead
+    assert not _runs_ahead([SimpleNamespace(**{**vars(host), "devices": []})], load({}))
 
 
 @pytest.mark.parametrize(

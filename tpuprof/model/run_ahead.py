@@ -233,6 +233,14 @@ def _without_short_ends(level: Float64, wall: Int64, work: float) -> tuple[int, 
     return 0, count
 
 
+def works_on(devices: list[DeviceActivity], times: Int64) -> bool:
+    """Whether a device works at most of these times, the ends of steps say: its host did not wait for it."""
+    at_work = np.zeros(len(times), np.bool_)
+    for device in devices:
+        at_work |= contains(device.busy, times)
+    return bool(len(times) and at_work.mean() > WORKS_FROM_SHARE)
+
+
 def _between(steps: Steps, begin: int, end: int, why: str = _FILLS) -> Steps:
     """The steps in those rows, the others as phases; all of them where too few would be left.
 

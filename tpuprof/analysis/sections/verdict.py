@@ -17,7 +17,7 @@ from tpuprof.analysis.sections.without_compiles import without_compiles
 from tpuprof.model import busy_machine, python_tools
 from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_wait
 from tpuprof.model.compile.recurrence import Returns
-from tpuprof.model.compile_verdict import compile_sentence
+from tpuprof.model.compile_verdict import compile_sentence, compiles_in
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.compute import EITHER
 from tpuprof.model.device.op_kind import OpKind
@@ -30,6 +30,7 @@ from tpuprof.model.in_few_steps import said_of_few, said_of_mean
 from tpuprof.model.outside_capture import between_steps, outside_of, said_of_between, said_with_the_verdict
 from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.run import Run
+from tpuprof.model.run_ahead import works_on
 from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.steps.few import is_whole_capture
@@ -176,8 +177,9 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
     text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail, beside) + uneven
     text = with_sparse(with_event(text, times, run), times, run)
     if bound.word == part.COMPILE:
-        spent = zip(*_compile_times(run.hosts), strict=True)
-        compiles = compile_sentence([(float(wall), float(lost)) for wall, lost in spent], times.busy)
+        compiles = compile_sentence(
+            _compile_times(run.hosts), times.busy, ahead=_runs_ahead(run.hosts, times)
+        )
         if compiles:
             text = compiles + ("" if times.seen else UNSEEN) + detail
     if run.predicted:
@@ -311,11 +313,23 @@ def _across_slices(rows: list[TransferRow]) -> str:
     return f" {format_share(across / total)} of that is between slices, through the hosts and the data centre network."
 
 
-def _compile_times(hosts: list[HostRun]) -> tuple[list[float], list[float]]:
+def _compile_times(hosts: list[HostRun]) -> list[tuple[float, float]]:
     """Of each step of all hosts: its wall time, and how much of it the device idles for compiles (ms)."""
-    wall = [ps_to_ms(ps) for host in hosts for ps in host.steps.wall_ps.tolist()]
-    lost = [ps_to_ms(ps) for host in hosts for ps in host.breakdown.parts[part.COMPILE].tolist()]
-    return wall, lost
+    return [
+        (ps_to_ms(wall), ps_to_ms(lost))
+        for host in hosts
+        for wall, lost in zip(
+            host.steps.wall_ps.tolist(), host.breakdown.parts[part.COMPILE].tolist(), strict=True
+        )
+    ]
+
+
+def _runs_ahead(hosts: list[HostRun], times: StepTimes) -> bool:
+    """Whether the device works on as steps without a compile end; reads of results in the steps wait for that work."""
+    if times.reads_share >= READS_IN_STEPS_SHARE:
+        return False
+    without = [[not compiles_in(*spent) for spent in _compile_times([host])] for host in hosts]
+    return any(works_on(host.devices, host.steps.end[own]) for host, own in zip(hosts, without, strict=True))
 
 
 def _in_few(hosts: list[HostRun], bound: Bound, times: StepTimes) -> str:
