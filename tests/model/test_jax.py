@@ -125,6 +125,36 @@ def test_a_step_of_one_call_is_named_by_it(analyze):
     assert note == "no step marker in the trace: a step is one call of subtract"
 
 
+def beside_ops(device_op, call_us=2, steps=6):
+    """Steps of one call of `train_step` and nine of ops; the CPU device names the programs where `device_op`."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    for step in range(steps):
+        for call, name in enumerate(["train_step"] + ["add", "square", "multiply"] * 3):
+            at = step * 2000 + call * 100 + 600 * bool(call)
+            python.event(f"PjitFunction({name})", at, call_us if name == "train_step" else 60)
+            facts = {"hlo_op": "dot.1", "hlo_module": f"jit_{name}", "program_id": len(name)}
+            length = 90 if name == "train_step" else 2
+            run.event("ThunkExecutor::Execute", at + 5, length)
+            if device_op:
+                run.event(f"dot.{len(name)}", at + 5, length - 1, **facts)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("device_op", "call_us", "said"),
+    [
+        (True, 2, "(1 x train_step with 91 % of the device's time, 3 x add, 3 x square and 1 other)"),
+        (False, 95, "(3 x add, 3 x square, 3 x multiply and 1 other)"),
+        (False, 600, "(1 x train_step with 53 % of the time in calls, 3 x add, 3 x square and 1 other)"),
+    ],
+)
+def test_a_period_of_calls_is_named_by_its_heaviest_function(analyze, device_op, call_us, said):
+    """97 calls were "17 x add, 16 x square, 8 x real and 11 others": `train_step` was most of it, and was left out."""
+    note = analyze(beside_ops(device_op, call_us)).steps.note
+    assert f"one repetition of 10 calls of jitted functions {said}" in note
+
+
 def test_ops_without_jit_are_found_and_advised_for_jax(analyze):
     report = analyze(one_by_one())
     (found,) = [each for each in report.findings if each.rule == "eager-dispatch"]

@@ -288,3 +288,18 @@ def test_calls_that_recording_makes_slower_are_said_to_be_so_where_nothing_else_
     }
     notes = _unmarked_calls(SimpleNamespace(**{**facts, **changed}))
     assert [f"each of the {calls} calls of a step slower" in each for each in notes] == [True] * said
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"), [(97.0, ""), (94.2, " (94 on average: not all steps hold as many)")]
+)
+def test_a_mean_of_calls_is_said_to_be_one(calls, said):
+    """A step was one repetition of 97 calls in one place, and had 94 in another."""
+    host = SimpleNamespace(
+        eager=EagerDispatch(calls, calls, called=(("act", calls),)),
+        steps=SimpleNamespace(source=StepSource.CALLS),
+        after_steps=None,
+        records=["a compile"],
+    )
+    (note,) = _unmarked_calls(host)
+    assert f"each of the {calls:.0f} calls of a step slower{said}. How much" in note

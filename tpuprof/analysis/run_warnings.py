@@ -79,8 +79,10 @@ def _unmarked_calls(host: HostRun) -> list[str]:
         return []
     if host.steps.source is not StepSource.CALLS or host.after_steps is not None or not host.records:
         return []
+    calls = f"{eager.programs:,.0f}"
+    uneven = "" if not eager.programs % 1 else f" ({calls} on average: not all steps hold as many)"
     return [
-        f"recording makes each of the {eager.programs:,.0f} calls of a step slower. How much is unknown, since steps "
+        f"recording makes each of the {calls} calls of a step slower{uneven}. How much is unknown, since steps "
         "after the capture were not counted: times and savings here are of captured steps. Mark steps with "
         "`tpuprof.step(i)` or `jax.profiler.StepTraceAnnotation`, and they are counted"
     ]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Bool, Int64, inherit
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, MEDIUM, Steps, StepSource, whole_steps
-from tpuprof.model.steps.training_calls import function_of
+from tpuprof.model.steps.training_calls import function_of, function_of_program, in_program_name
 from tpuprof.model.timeline import Track
 from tpuprof.units import count_of, counted, format_share, listed
 
@@ -19,6 +21,9 @@ from tpuprof.units import count_of, counted, format_share, listed
 REPEATED_FROM_SHARE = 0.5
 # Share of the time in all calls from which a function is one that a step is made of.
 HEAVY_FROM_SHARE = 0.1
+# Share of the time from which a note says how much of it is the first function's (share). A judgement: half, as that
+# function then tells what a step is.
+MAIN_FROM_SHARE = 0.5
 # Functions that a note names (functions): a sentence stays one that can be read.
 FUNCTIONS_NAMED = 3
 # Calls inside those of other functions for each call by itself, from which a function belongs to these (ratio). JAX
@@ -26,15 +31,17 @@ FUNCTIONS_NAMED = 3
 INSIDE_FROM = 1
 
 
-def call_steps(driver: Track, rows: Int64, recorded: Recorded = ALL) -> Steps | None:
+def call_steps(
+    driver: Track, rows: Int64, recorded: Recorded = ALL, devices: Sequence[DeviceActivity] = ()
+) -> Steps | None:
     """Steps from the period of calls, whose outermost `rows` are; None where there are none, or they do not repeat.
 
-    Where calls of all functions do not repeat, those of the functions that take most time are looked at: a step that
+    `devices` tell which functions are the heaviest. Where calls of all functions do not repeat, those of the functions that take most time are looked at: a step that
     compiles has many small calls beside.
     """
     for chosen in (rows, rows[_heavy(driver, rows)]):
         found = find_repetition(driver.name_row[chosen]) if len(chosen) >= MIN_REPEATS else None
-        steps = _steps(found, driver, chosen, recorded) if found is not None else None
+        steps = _steps(found, driver, chosen, recorded, devices) if found is not None else None
         if steps is not None:
             return steps
     # A plain analysis has no use for it.
@@ -51,7 +58,9 @@ def _heavy(driver: Track, rows: Int64) -> Bool:
     return heavy
 
 
-def _steps(found: Repetition, driver: Track, rows: Int64, recorded: Recorded) -> Steps | None:
+def _steps(
+    found: Repetition, driver: Track, rows: Int64, recorded: Recorded, devices: Sequence[DeviceActivity]
+) -> Steps | None:
     """The repetitions as steps; None where they hold too few calls, or too little of the capture."""
     if found.share < REPEATED_FROM_SHARE:
         return None
@@ -65,7 +74,7 @@ def _steps(found: Repetition, driver: Track, rows: Int64, recorded: Recorded) ->
     first, last = recorded.extent(driver)
     if recorded.holds(begins, ends, first, last) < COVERS_FROM_SHARE:
         return None
-    note = f"no step marker in the trace: a step is {_named(driver, found)}"
+    note = f"no step marker in the trace: a step is {_named(driver, rows, found, devices)}"
     confidence = MEDIUM
     if found.share < EXPLAINS_FROM_SHARE:
         confidence = LOW
@@ -73,14 +82,43 @@ def _steps(found: Repetition, driver: Track, rows: Int64, recorded: Recorded) ->
     return Steps(StepSource.CALLS, confidence, np.arange(len(begins)), begins, ends, note)
 
 
-def _named(driver: Track, found: Repetition) -> str:
-    """One repetition, with its functions, the one that is called most often first."""
+def _named(driver: Track, rows: Int64, found: Repetition, devices: Sequence[DeviceActivity]) -> str:
+    """One repetition, with its functions, the heaviest first: ops that run one by one are called more often."""
     counts = Counter(function_of(driver, label) for label in found.word)
-    named = [count_of(count, name) for name, count in counts.most_common()]
     if found.width == 1:
         return f"one call of {next(iter(counts))}"
+    whose, times = "the device's time", _on_devices(devices)
+    if not any(times[in_program_name(name)] for name in counts):
+        whose, times = "the time in calls", _in_calls(driver, rows)
+    took = {name: times[in_program_name(name)] for name in counts}
+    order = sorted(counts, key=lambda name: (-took[name], -counts[name]))
+    named = [count_of(counts[name], name) for name in order]
+    share = took[order[0]] / max(times.total(), 1)
+    # What is called most often needs no reason to stand first.
+    if counts[order[0]] < max(counts.values()) and share >= MAIN_FROM_SHARE:
+        named[0] += f" with {format_share(share)} of {whose}"
     calls = f"one repetition of {counted(found.width, 'call')} of jitted functions"
     return f"{calls} ({listed(named, FUNCTIONS_NAMED, 'other')})"
+
+
+def _on_devices(devices: Sequence[DeviceActivity]) -> Counter[str]:
+    """How long devices work for programs (ps), by the functions' names in those of the programs."""
+    times: Counter[str] = Counter()
+    for device in devices:
+        events = device.op_events
+        took = np.bincount(events.op, weights=events.self_ps, minlength=len(device.ops))
+        for program, ps in zip(device.ops.program, took.tolist(), strict=True):
+            times[in_program_name(function_of_program(program))] += int(ps)
+    return times
+
+
+def _in_calls(driver: Track, rows: Int64) -> Counter[str]:
+    """How long the host is in the calls of each function (ps), by its name in that of a program."""
+    times: Counter[str] = Counter()
+    took = np.bincount(driver.name_row[rows], weights=(driver.end - driver.start)[rows])
+    for label in np.flatnonzero(took).tolist():
+        times[in_program_name(function_of(driver, label))] += int(took[label])
+    return times
 
 
 def outermost_calls(driver: Track, vocabulary: Vocabulary) -> Int64:

@@ -113,7 +113,7 @@ def _of_calls(
     if _names_programs(devices) and len(of_device) and of_device.confidence != LOW:
         return of_device
     rows = outermost_calls(driver, vocabulary)
-    calls = call_steps(driver, rows, recorded)
+    calls = call_steps(driver, rows, recorded, devices)
     if len(rows):
         called = calls_of(driver, rows, recorded)
         if len(devices) == 1:
