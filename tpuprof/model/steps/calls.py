@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -36,8 +36,8 @@ def call_steps(
 ) -> Steps | None:
     """Steps from the period of calls, whose outermost `rows` are; None where there are none, or they do not repeat.
 
-    `devices` tell which functions are the heaviest. Where calls of all functions do not repeat, those of the functions that take most time are looked at: a step that
-    compiles has many small calls beside.
+    `devices` tell which functions are the heaviest. Where calls of all functions do not repeat, those of the functions
+    that take most time are looked at: a step that compiles has many small calls beside.
     """
     for chosen in (rows, rows[_heavy(driver, rows)]):
         found = find_repetition(driver.name_row[chosen]) if len(chosen) >= MIN_REPEATS else None
