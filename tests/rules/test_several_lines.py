@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.rules.given import compiled, compiling
-from tpuprof.model.compile.cause import BAKED_ARRAY
+from tpuprof.model.compile.cause import BAKED_ARRAY, NEW_STATIC, SAME_PROGRAM, WEAK_TYPE
 from tpuprof.render.content import compile_place, place
+from tpuprof.report.schema import Cause
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.shared.recompiles import CLOSED_FROM_SHARE, check_kinds
 
@@ -94,3 +95,55 @@ def test_arrays_that_a_jitted_function_holds_are_those_of_a_function_made_again(
     assert outcome.evidence[0].places[0] == first
     assert ("bakes in" in outcome.title) is (case == "closure")
     assert ("a cure needs changes at" in outcome.title) is (case == "number")
+
+
+def of_clients(
+    framework="jax", detail=SAME_PROGRAM, function="train_step", line="local_update (train.py:63)"
+):
+    """Four compiles of a function that is made for each client: the arrays it bakes in change once, from round to round.
+
+    The three others are as given.
+    """
+    rows = [
+        replace(
+            compiled("again", step=step, file="train.py"),
+            program=f"jit_{function}({step})",
+            frames=[line],
+            cause=Cause("again", detail, "train.py", 63),
+        )
+        for step in range(3)
+    ]
+    baked = Cause("constant", f"{BAKED_ARRAY}: f32[64,10]", "train.py", 49)
+    frames = ["local_update (train.py:63)"]
+    rows.append(
+        replace(compiled("constant", step=3), program="jit_train_step(9)", frames=frames, cause=baked)
+    )
+    rules = map(find_rule, ("recompiles-constant", "recompiles-other"))
+    return [rule.check(compiling(rows, framework=framework)) for rule in rules]
+
+
+def test_one_function_that_is_made_again_is_one_fault():
+    """FedProx: its compiles were two findings, one of 3 and one of 1, and neither named the other."""
+    constant, other = of_clients()
+    assert (constant.status, other.status) == ("failed", "passed")
+    assert constant.title.startswith("4 compiles in 10 steps take 90 % of the time")
+    assert "have changed in 1 of them, and 3 made the same program again" in constant.title
+    assert constant.cases == {"closure"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"framework": "torch_xla"},
+        {"function": "eval_step"},
+        {"line": "evaluate (train.py:80)"},
+        # These leave the function as it was.
+        {"detail": f"{NEW_STATIC}: <Config>"},
+        {"detail": f"{WEAK_TYPE}: lr became a Python number"},
+    ],
+)
+def test_compiles_of_another_cause_stay_a_finding_of_their_own(changed):
+    constant, other = of_clients(**changed)
+    assert (constant.status, other.status) == ("failed", "failed")
+    assert constant.title.startswith("1 compile in 10 steps takes")
+    assert "same program again" not in constant.title

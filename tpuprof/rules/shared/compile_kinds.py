@@ -2,35 +2,64 @@
 
 from __future__ import annotations
 
+from tpuprof.model.compile.cause import BAKED_ARRAY, NEW_STATIC, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
-from tpuprof.model.compile.recurrence import RETURNS_FROM_STEPS
+from tpuprof.model.compile.recurrence import AGAIN, RETURNS_FROM_STEPS
 from tpuprof.report.schema import CompileRow, Evidence
 
 # Causes that lie in what a program is given.
 OF_ARGUMENTS = ("shape", "dtype")
 
 
-def chosen_compiles(compiles: list[CompileRow], kinds: tuple[str, ...]) -> list[CompileRow]:
+def chosen_compiles(
+    compiles: list[CompileRow], kinds: tuple[str, ...], framework: str = ""
+) -> list[CompileRow]:
     """Compiles with a cause of these kinds; those that tell none go with the usual one.
 
     The first graph of a function has nothing to be compared with. It goes with the graphs that follow of that function.
     """
-    told = [row.cause.kind for row in compiles if row.cause.kind != "unknown"]
+    own = _kinds(compiles, framework)
+    told = [kind for kind in own if kind != "unknown"]
     kind_of = {"unknown": _usual(told)}
     chosen = []
-    for row in compiles:
-        kind = kind_of.get(row.cause.kind, row.cause.kind)
+    for at, row in enumerate(compiles):
+        kind = kind_of.get(own[at], own[at])
         if kind == "first":
             function = function_of(row.program)
             later = [
-                each.cause.kind
-                for each in compiles
-                if each is not row and function_of(each.program) == function
+                own[other]
+                for other, each in enumerate(compiles)
+                if other != at and function_of(each.program) == function
             ]
             kind = _usual(later) if function and len(later) >= RETURNS_FROM_STEPS - 1 else kind
         if kind in kinds:
             chosen.append(row)
     return chosen
+
+
+def _kinds(compiles: list[CompileRow], framework: str) -> list[str]:
+    """The kind of each compile's cause; JAX: one fault has one kind.
+
+    A function that bakes in other arrays now is another function object. That it makes the same program again where
+    the arrays are the same has that cause too, and one change of the program cures both.
+    """
+    made = {(function_of(row.program), row.line) for row in compiles if bakes_in_arrays(row)}
+    return [
+        "constant"
+        if framework == "jax" and _may_be_remade(row) and (function_of(row.program), row.line) in made
+        else row.cause.kind
+        for row in compiles
+    ]
+
+
+def bakes_in_arrays(row: CompileRow) -> bool:
+    """Whether arrays of constants changed."""
+    return row.cause.kind == "constant" and BAKED_ARRAY in row.cause.detail
+
+
+def _may_be_remade(row: CompileRow) -> bool:
+    """Whether the same program was made again, and JAX states no cause that leaves the function as it was."""
+    return row.cause.kind == AGAIN and not row.cause.detail.startswith((NEW_STATIC, WEAK_TYPE))
 
 
 def _usual(kinds: list[str]) -> str:

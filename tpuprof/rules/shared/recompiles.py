@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof import parts as part
-from tpuprof.model.compile.cause import BAKED_ARRAY, NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
+from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.places import line_order
 from tpuprof.model.compile.recurrence import (
@@ -26,6 +26,7 @@ from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.shared.compile_kinds import (
     OF_ARGUMENTS,
+    bakes_in_arrays,
     chosen_compiles,
     compile_evidence,
     graphs_per_shape,
@@ -92,7 +93,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         if len(signals.steps) < COMPILES_FROM_STEPS:
             raise Unavailable("one step tells nothing of compiles that return: capture more steps")
         return passed(reason=_start_up(signals))
-    chosen = chosen_compiles(compiles, kinds)
+    chosen = chosen_compiles(compiles, kinds, signals.framework)
     if not chosen:
         return passed(reason=f"compiles in the captured steps have other causes ({len(compiles)})")
     if uncut(signals):
@@ -173,10 +174,11 @@ def closes_over_arrays(signals: Signals, compiles: list[CompileRow]) -> bool:
     """Whether arrays of constants changed in most of these: JAX bakes in what a function takes from around it.
 
     It traces a function once for each object, so the function was made again; or it makes the array of a static
-    argument. Both come from the line that calls it.
+    argument. Both come from the line that calls it. That it made the same program again says nothing of constants.
     """
-    arrays = sum(row.cause.kind == "constant" and BAKED_ARRAY in row.cause.detail for row in compiles)
-    return _traces_to_compile(signals) and arrays >= CLOSED_FROM_SHARE * len(compiles)
+    changed = [row for row in compiles if row.cause.kind != AGAIN]
+    arrays = sum(map(bakes_in_arrays, changed))
+    return _traces_to_compile(signals) and arrays >= max(CLOSED_FROM_SHARE * len(changed), 1)
 
 
 def _beside_compiling(signals: Signals, first: float) -> float:

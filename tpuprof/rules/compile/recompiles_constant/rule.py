@@ -3,7 +3,8 @@
 ## What it detects
 
 Compiles inside the captured steps whose program differs from one before it by a constant only: a learning rate, a
-step counter, an index.
+step counter, an index. Of JAX, also compiles that made the same program again, where the same function at the same
+line bakes in arrays that change: the function is made again each time, and one change cures both.
 
 ## Why it costs time
 
@@ -58,12 +59,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tpuprof.model.compile.recurrence import AGAIN
 from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
 from tpuprof.rules.shared.compile_kinds import chosen_compiles
 from tpuprof.rules.shared.recompiles import check_kinds, closes_over_arrays
 from tpuprof.signals import Signals
 
 KINDS = ("constant",)
+# Why compiles of one function with the same arrays belong to those with other ones.
+_REMADE = "the function, or a static argument of it, is made again each time"
 
 
 @rule(
@@ -90,7 +94,11 @@ def check(signals: Signals) -> Outcome:
     found = check_kinds(signals, KINDS)
     if found.status != FAILED:
         return found
-    if not closes_over_arrays(signals, chosen_compiles(signals.step_compiles, KINDS)):
+    chosen = chosen_compiles(signals.step_compiles, KINDS, signals.framework)
+    if not closes_over_arrays(signals, chosen):
         return replace(found, cases=frozenset({"number"}))
+    again = sum(row.cause.kind == AGAIN for row in chosen)
     title = f"{found.title}; arrays that the function bakes in have changed"
+    if again:
+        title += f" in {len(chosen) - again} of them, and {again} made the same program again: {_REMADE}"
     return replace(found, title=title, cases=frozenset({"closure"}))

@@ -3,7 +3,8 @@
 ## What it detects
 
 Compiles inside the captured steps that no new shape and no constant explains: other ops, another number of inputs,
-other shardings, or a cause the trace cannot tell.
+other shardings, or a cause the trace cannot tell. Of JAX, also programs that are the same as one before, as those of a
+function that is made again; where that function bakes in arrays that change, recompiles-constant has all of them.
 
 ## Why it costs time
 

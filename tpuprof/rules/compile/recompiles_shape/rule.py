@@ -131,7 +131,7 @@ def check(signals: Signals) -> Outcome:
     found = check_kinds(signals, OF_ARGUMENTS)
     if found.status != FAILED:
         return replace(found, cases=frozenset())
-    chosen = chosen_compiles(signals.step_compiles, OF_ARGUMENTS)
+    chosen = chosen_compiles(signals.step_compiles, OF_ARGUMENTS, signals.framework)
     weights = of_weights(chosen)
     what = "the model's weights changed" if weights else "inputs changed"
     title = f"{found.title}; {what}{_change(chosen)}"
