@@ -57,6 +57,7 @@ def test_listening_ends_and_begins_again(heard):
 def test_a_compile_puts_its_frames_on_the_timeline(heard, monkeypatch):
     said = []
     monkeypatch.setattr(framework, "open_span", lambda name, mark, **facts: said.append((name, mark, facts)))
+    monkeypatch.setattr(framework, "definition", lambda: "step (train.py:52)")
     Jax().install()
     heard()
     monkeypatch.setattr(STATE, "armed", False)
@@ -64,6 +65,7 @@ def test_a_compile_puts_its_frames_on_the_timeline(heard, monkeypatch):
     ((name, mark, facts),) = said
     assert (name, mark) == ("tpuprof.compiled", "compiled")
     assert facts["frames"].translate(FROM_SAFE).startswith(f"tell ({__file__}:")
+    assert facts["defined"].translate(FROM_SAFE) == "step (train.py:52)"
 
 
 def test_a_failure_of_ours_does_not_reach_the_program(heard, monkeypatch):

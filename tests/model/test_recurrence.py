@@ -29,6 +29,7 @@ from tpuprof.render.facts import START_FROM_S, fact_lines
 from tpuprof.safe_text import TO_SAFE
 
 LINE, OTHER = "train (train.py:20)", "evaluate (train.py:7)"
+DEFINED = "update (train.py:3)"
 
 
 def after(steps, **lines):
@@ -349,9 +350,8 @@ def by_the_clock(folder, compiling, later, *, framed=True, steps=8, before=()):
         if number in compiling:
             python.event("backend_compile_and_load", at + 10, 40000)
             if framed:
-                python.event(
-                    "tpuprof.compiled", at + 40020, 1, tpuprof="compiled", frames=safe(f"{LINE};f (jax.py:3)")
-                )
+                told = {"frames": safe(f"{LINE};f (jax.py:3)"), "defined": safe(DEFINED)}
+                python.event("tpuprof.compiled", at + 40020, 1, tpuprof="compiled", **told)
         runs.event("ThunkExecutor::Execute", at + long - 500, 300)
         at += long
     trace.write(folder / "plugins" / "profile" / "one" / "host.xplane.pb")
@@ -379,6 +379,7 @@ def test_without_steps_after_the_capture_its_time_tells_whether_a_compile_return
     if answer == "never":
         assert "about 5010 steps after" in report.phases[0].evidence
     assert report.compiles[0].frames == ([LINE, "f (jax.py:3)"] if framed else [])
+    assert report.compiles[0].defined == (DEFINED if framed else "")
 
 
 def test_compiles_noted_before_a_short_recording_show_that_they_return(tmp_path):

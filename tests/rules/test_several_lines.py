@@ -9,6 +9,7 @@ from tpuprof.model.compile.cause import BAKED_ARRAY, NEW_STATIC, SAME_PROGRAM, W
 from tpuprof.render.content import compile_place, place
 from tpuprof.report.schema import Cause
 from tpuprof.rules.registry import find_rule
+from tpuprof.rules.shared.compile_kinds import definitions_text
 from tpuprof.rules.shared.recompiles import CLOSED_FROM_SHARE, check_kinds
 
 
@@ -129,6 +130,32 @@ def test_one_function_that_is_made_again_is_one_fault():
     assert constant.title.startswith("4 compiles in 10 steps take 90 % of the time")
     assert "have changed in 1 of them, and 3 made the same program again" in constant.title
     assert constant.cases == {"closure"}
+
+
+@pytest.mark.parametrize(
+    ("defined", "said"),
+    [
+        (("step (train.py:52)",) * 4, "; step is defined at train.py:52"),
+        (("step (train.py:52)",) * 2 + ("",) * 2, "; step is defined at train.py:52"),
+        (
+            ("step (train.py:52)", "step (train.py:9)") * 2,
+            "; their functions are defined at train.py:52 and train.py:9",
+        ),
+        (("",) * 4, ""),
+    ],
+)
+def test_a_function_that_is_made_again_is_named_with_the_line_where_it_is_made(defined, said):
+    """FedProx: only the line that calls `train_step` was named, and it is made anew by `@jax.jit` eleven lines above."""
+    rows = [
+        replace(compiled("again"), step=step, defined=each, cause=Cause("again", SAME_PROGRAM, "", None))
+        for step, each in enumerate(defined)
+    ]
+    assert definitions_text(rows) == said
+    title = find_rule("recompiles-other").check(compiling(rows, framework="jax")).title
+    assert ("defined at" in title) is bool(said) and said in title
+    # Its arguments are what is to be changed there, and not the function.
+    other = [replace(row, cause=Cause("shape", "an input changed", "", None)) for row in rows]
+    assert definitions_text(other) == ""
 
 
 @pytest.mark.parametrize(

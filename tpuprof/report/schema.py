@@ -143,7 +143,8 @@ class CompileRow:
 
     `program` is what it made, `graph(fingerprint)`, empty where that did not run in the trace. `novelty` is new, or
     again for a graph that the capture had compiled before: it had fallen out of torch_xla's cache. `in_read` says that
-    a read of a value ran the graph by itself: `frames` are then of the read.
+    a read of a value ran the graph by itself: `frames` are then of the read. `defined` is the jitted function with the
+    first line of its definition, `function (file:line)`: JAX, where the capture noted it, else empty.
     """
 
     step: int | None
@@ -156,6 +157,7 @@ class CompileRow:
     frames: list[str] = field(default_factory=list)
     novelty: str = "new"
     in_read: bool = False
+    defined: str = ""
 
     @property
     def line(self) -> str:

@@ -52,6 +52,7 @@ def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
                 frames=frames,
                 novelty="again" if each.graph_hash in seen else "new",
                 in_read=each.in_read,
+                defined=each.defined,
             )
         )
         if each.graph_hash:

@@ -17,6 +17,7 @@ from tpuprof.instrument.frameworks.base import (
     loaded,
 )
 from tpuprof.instrument.frameworks.jax_explains import Explanations
+from tpuprof.instrument.frameworks.jax_functions import definition
 from tpuprof.instrument.frameworks.kept_programs import KeptPrograms
 from tpuprof.instrument.frameworks.under_way import COMPILED as _COMPILED
 from tpuprof.instrument.frameworks.under_way import LOWERED as _LOWERED
@@ -172,6 +173,7 @@ class Jax(Framework):
         with self._lock:
             self._found.append((1, float(seconds), frames))
         if STATE.armed:
-            close_span(open_span(COMPILED, "compiled", frames=safe(";".join(frames))))
+            text = safe(";".join(frames))
+            close_span(open_span(COMPILED, "compiled", frames=text, defined=safe(definition())))
         for call in tuple(self.when_compiled):
             call(float(seconds))

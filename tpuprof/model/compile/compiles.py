@@ -39,7 +39,8 @@ class Compile:
 
     `program` is what it made, `graph(fingerprint)`: the program that first ran after it; empty if none did.
     `frames` are the Python frames that led to it, user first, where the trace has them; `in_read` says that they are of
-    a read of a value, which ran the graph by itself.
+    a read of a value, which ran the graph by itself. `defined` is the jitted function with the line where it is
+    defined, as a frame; empty where the trace does not tell it.
     """
 
     step: int | None
@@ -50,6 +51,7 @@ class Compile:
     cause: CompileCause = NOT_COMPARED
     frames: tuple[str, ...] = ()
     in_read: bool = False
+    defined: str = ""
 
 
 def find_compiles(

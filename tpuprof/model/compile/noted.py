@@ -20,7 +20,7 @@ from tpuprof.model.telemetry import StepRecord
 from tpuprof.model.timeline import Host
 from tpuprof.own_events import CACHE_MISS, COMPILED
 
-_FRAMES = "frames"
+_FRAMES, _DEFINED = "frames", "defined"
 
 
 def noted_compiles(
@@ -46,9 +46,10 @@ def _with_frames(compiles: list[Compile], host: Host) -> list[Compile]:
     notes = [(at, tuple(text.split(";"))) for at, text in event_texts(host, COMPILED, _FRAMES)]
     if not notes or not compiles:
         return compiles
+    defined = dict(event_texts(host, COMPILED, _DEFINED))
     ends = [*(each.start_ps + each.duration_ps for each in compiles), np.iinfo(np.int64).max]
     found = []
     for each, (end, until) in zip(compiles, pairwise(ends), strict=True):
-        frames = next((frames for at, frames in notes if end <= at < max(until, end + 1)), ())
-        found.append(replace(each, frames=frames) if frames else each)
+        at, frames = next((note for note in notes if end <= note[0] < max(until, end + 1)), (0, ()))
+        found.append(replace(each, frames=frames, defined=defined.get(at, "")) if frames else each)
     return found

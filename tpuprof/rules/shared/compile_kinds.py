@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpuprof.model.compile.cause import BAKED_ARRAY, NEW_STATIC, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.recurrence import AGAIN, RETURNS_FROM_STEPS
+from tpuprof.report.labels import places_text, source_of
 from tpuprof.report.schema import CompileRow, Evidence
 
 # Causes that lie in what a program is given.
@@ -55,6 +56,17 @@ def _kinds(compiles: list[CompileRow], framework: str) -> list[str]:
 def bakes_in_arrays(row: CompileRow) -> bool:
     """Whether arrays of constants changed."""
     return row.cause.kind == "constant" and BAKED_ARRAY in row.cause.detail
+
+
+def definitions_text(compiles: list[CompileRow]) -> str:
+    """Where the functions are defined that may be made again, as the end of a title: a fix of that belongs there."""
+    frames = [
+        row.defined for row in compiles if row.defined and (bakes_in_arrays(row) or _may_be_remade(row))
+    ]
+    places = list(dict.fromkeys(map(source_of, frames)))
+    if len(places) == 1:
+        return f"; {frames[0].partition(' (')[0]} is defined at {places[0]}"
+    return f"; their functions are defined at {places_text(places)}" if places else ""
 
 
 def _may_be_remade(row: CompileRow) -> bool:

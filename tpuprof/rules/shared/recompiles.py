@@ -29,6 +29,7 @@ from tpuprof.rules.shared.compile_kinds import (
     bakes_in_arrays,
     chosen_compiles,
     compile_evidence,
+    definitions_text,
     graphs_per_shape,
 )
 from tpuprof.rules.shared.returning_compiles import by_line, often_compiled, returning
@@ -136,7 +137,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         evidence,
         title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, unsure=len(unsure))
         + ("" if closed else _lines_text(chosen, others=others))
-        + more,
+        + more
+        + definitions_text(chosen),
         price=replace(price, hidden=compiling * (widest - most)),
         confidence="low"
         if least < SURE_FROM_SHARE * most
