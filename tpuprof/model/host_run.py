@@ -302,7 +302,7 @@ def _of_host(
         "named_events": find_named_events(host, words, driver),
         "graph_cuts": graph_cuts(driver, words, steps),
         "optimizer_steps": steps_with_calls(driver, steps.end),
-        "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
+        "eager_ops": eager_ops(host, driver, words, steps, devices, activity, history.records),
         "compiled_parts": compiled_parts(host, driver, words, steps, _waiting(activity, devices)),
         "copied_again": again_share(driver, activity, steps),
         "copied_for": given_to(driver, words, steps),

@@ -124,8 +124,12 @@ def _input(load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
 
 def _eager(run: Run) -> str:
     """That eager mode is on, empty where it is not."""
-    ops = max((host.eager_ops.per_step for host in run.hosts if host.eager_ops is not None), default=0.0)
-    return f" Eager mode is on: each op is a program of its own, {ops:,.0f} programs per step." if ops else ""
+    rows = [host.eager_ops for host in run.hosts if host.eager_ops is not None]
+    if not rows:
+        return ""
+    most = max(rows, key=lambda each: each.per_step)
+    where = "" if most.own_share is None else " outside of the compiled function"
+    return f" Eager mode is on: each op{where} is a program of its own, {most.per_step:,.0f} programs per step."
 
 
 def _handing_over(load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:

@@ -7,8 +7,12 @@ over: with lazy tensors, the backward pass builds the graph and runs none.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.activity import HostActivity
 from tpuprof.model.host.driver import autograd_threads
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
@@ -30,16 +34,33 @@ FROM_AUTOGRAD = 4
 
 @record(frozen=True)
 class EagerOps:
-    """Ops of a step that were programs of their own (median); `counted` by torch_xla, else as the trace shows."""
+    """Ops of a step that were programs of their own (median); `counted` by torch_xla, else as the trace shows.
+
+    Where a part of the step is compiled, `own_share` of the tracing and handing over for which the device waits is of
+    these ops, and `cuts_share` of it of their cuts and hand-overs alone. Where no function is compiled, the first is None.
+    """
 
     per_step: float
     counted: bool
+    own_share: float | None = None
+    cuts_share: float = 0.0
 
 
 def eager_ops(
-    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps, records: list[StepRecord]
+    host: Host,
+    driver: Track | None,
+    vocabulary: Vocabulary,
+    steps: Steps,
+    devices: list[DeviceActivity],
+    activity: HostActivity,
+    records: list[StepRecord],
 ) -> EagerOps | None:
-    """The eager ops of a step; None where the step does not run in eager mode, or nothing shows whether it does."""
+    """The eager ops of a step; None where the step does not run in eager mode, or nothing shows whether it does.
+
+    A framework that has no other mode (`vocabulary.eager`) has none.
+    """
+    if vocabulary.eager:
+        return None
     captured = [record for record in records if record.captured and record.metrics]
     if captured:
         import statistics
@@ -47,7 +68,12 @@ def eager_ops(
         found = EagerOps(statistics.median(_ops(record) for record in captured), counted=True)
     else:
         found = EagerOps(_handed_over(host, driver, vocabulary, steps), counted=False)
-    return found if found.per_step >= EAGER_FROM_OPS else None
+    if found.per_step < EAGER_FROM_OPS:
+        return None
+    from tpuprof.model.host.eager_share import eager_shares
+
+    shares = eager_shares(host, driver, vocabulary, steps, devices, activity)
+    return replace(found, own_share=shares[0], cuts_share=shares[1]) if shares else found
 
 
 def _ops(record: StepRecord) -> float:
