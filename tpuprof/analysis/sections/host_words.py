@@ -129,7 +129,9 @@ def _eager(run: Run) -> str:
         return ""
     most = max(rows, key=lambda each: each.per_step)
     where = "" if most.own_share is None else " outside of the compiled function"
-    return f" Eager mode is on: each op{where} is a program of its own, {most.per_step:,.0f} programs per step."
+    return (
+        f" Eager mode is on: each op{where} is a program of its own, {most.per_step:,.0f} programs per step."
+    )
 
 
 def _handing_over(load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:

@@ -37,7 +37,7 @@ class EagerOps:
     """Ops of a step that were programs of their own (median); `counted` by torch_xla, else as the trace shows.
 
     Where a part of the step is compiled, `own_share` of the tracing and handing over for which the device waits is of
-    these ops, and `cuts_share` of it of their cuts and hand-overs alone. Where no function is compiled, the first is None.
+    these ops, and `cuts_share` of their cuts and hand-overs alone. Where no function is compiled, the first is None.
     """
 
     per_step: float
