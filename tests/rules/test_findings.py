@@ -347,6 +347,16 @@ def test_compiles_of_different_causes_are_different_time(tmp_path, names, shared
     assert [found[name] for name in names] == ([[names[1]], [names[0]]] if shared else [[], []])
 
 
+@pytest.mark.parametrize(("left", "shared"), [(0.5, False), (0.4, True)])
+def test_two_causes_that_take_more_than_all_compiling_share_some(tmp_path, left, shared):
+    """Of 9.6 s of compiling, 9.4 and 8.4 s were said of two causes, and nothing of what both counted."""
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+    change = Change(host={"tracing": 0.5, "compile": left})
+    rules = [made(name, removing(change)) for name in ("recompiles-other", "recompiles-shape")]
+    found = run_rules(Signals(report_of(run), run), rules)
+    assert all(bool(each.shares_saving_with) == shared for each in found)
+
+
 def test_rules_about_the_same_collective_sell_the_same_time():
     signals = given(**flags(0.5))
     prices = [

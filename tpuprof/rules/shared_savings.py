@@ -23,7 +23,8 @@ SHARED_FROM_SHARE = 0.10
 # Parts of which a change is about all ops, so that two changes are about the same ones. Of compute and collectives, a
 # change is about some ops, and another one about others.
 _WHOLE = (part.OFFLOAD,)
-# Rules that divide compiles among them by the cause: each compile is of one of them, so what they save adds up.
+# Rules that divide compiles among them by the cause: each compile is of one of them, so what they save adds up. Where a
+# price's upper end counts compiles that may have another one's cause, they add up to more than all compiling.
 _BY_CAUSE = frozenset({"recompiles-shape", "recompiles-constant", "recompiles-other"})
 # An op by program and name.
 Op = tuple[str, str]
@@ -64,6 +65,11 @@ def share_time(one: Taken, other: Taken) -> bool:
         both += min(gone, also) if name in _WHOLE else max(gone + also - own, 0.0)
     smaller = min(one.total, other.total)
     return smaller > 0 and both >= SHARED_FROM_SHARE * smaller
+
+
+def _apart(one: Change, other: Change) -> bool:
+    """Whether two changes take out no more than all compiling together: each compile is then of one of them."""
+    return sum(1 - each.host.get(part.COMPILE, 1.0) for each in (one, other)) <= 1 + SHARED_FROM_SHARE
 
 
 def share_ops(one: Mapping[Op, float], other: Mapping[Op, float]) -> bool:
@@ -127,7 +133,7 @@ def shared_savings(
         return simulator.measured_ms - simulator.step_ms(change)
 
     def shares(one: str, other: str) -> bool:
-        if {one, other} <= _BY_CAUSE:
+        if {one, other} <= _BY_CAUSE and _apart(changes[one], changes[other]):
             return False
         if share_time(found[one], found[other]) or share_ops(ops.get(one, none), ops.get(other, none)):
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -82,12 +83,13 @@ _CONDITION = "__bool__ ("
 _UNTOLD = ("unknown", "first")
 
 
-def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
+def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[CompileRow] = ()) -> Outcome:
     """Fail where compiles with a cause of these kinds take enough of the step time, at the rate at which they return.
 
     A compile whose own cause is unknown (its program did not run before the capture ended, or is the first of its
     function) counts with the kind that most of the others have. One that never came again is not part of the steps;
-    where it is unknown whether they return, the price begins at nothing.
+    where it is unknown whether they return, the price begins at nothing. So it does of those that may have the cause of
+    another finding (`elsewhere`).
     """
     compiles = signals.step_compiles
     if not compiles:
@@ -100,6 +102,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     if uncut(signals):
         return passed(reason=SEE)
     least, most, doubtful = returning(signals, compiles, chosen)
+    if theirs := {id(row) for row in elsewhere}:
+        least = returning(signals, compiles, [row for row in chosen if id(row) not in theirs]).least
     also = graphs_per_shape(compiles, chosen, kinds)
     widest = returning(signals, compiles, [*chosen, *also]).most
     if widest < most + FURTHER_FROM_SHARE:
@@ -126,7 +130,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     more = _of_other_graphs(also) if also else ""
     # A cure of the lines that are named may leave others, and then saves nothing.
     others = _may_have_others(chosen)
-    known = all(row.cause.kind != "unknown" for row in chosen) and not others
+    known = all(row.cause.kind != "unknown" for row in chosen) and not others and not elsewhere
     price = counterfactual(
         _without(signals, widest, first),
         _without(signals, 0.0 if others else least, first),

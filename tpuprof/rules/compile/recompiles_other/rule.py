@@ -73,6 +73,10 @@ last one's: keep a sum or a count in its place, or join them once, after trainin
 
 ## Limits and false positives
 
+Compiles behind one for a new count of a boolean mask, in the same step, may follow from that count: the title says how
+many, the price begins without them, and boolean-mask has them in its upper end. The program may also build other graphs
+by itself.
+
 The first run of evaluation or logging code compiles once, which is not a fault: where steps and compiles were counted
 after the capture, and none came again, it counts as start-up cost. Compiles that come outside the captured steps only
 have no graph to compare, so their lines are all that is known.
@@ -85,9 +89,17 @@ have no graph to compare, so their lines are all that is known.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tpuprof.report.schema import CompileRow
 from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
+from tpuprof.rules.shared.compile_kinds import chosen_compiles
+from tpuprof.rules.shared.fallbacks import SELECTING, usual_fallbacks
+from tpuprof.rules.shared.mask_compiles import behind_counts
 from tpuprof.rules.shared.recompiles import check_afterwards, check_kinds
-from tpuprof.signals import Signals
+from tpuprof.signals import Signals, Unavailable
+
+KINDS = ("graph", "sharding", "again", "first", "unknown")
 
 
 @rule(
@@ -108,9 +120,28 @@ from tpuprof.signals import Signals
         "uncut_steps",
         "cutting_reads",
         "explains_misses",
+        "fallbacks",
     ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for any other reason, or compiles outside the captured steps, take enough of the time."""
-    found = check_kinds(signals, ("graph", "sharding", "again", "first", "unknown"))
-    return found if found.status == FAILED else check_afterwards(signals) or found
+    masks = _of_masks(signals)
+    found = check_kinds(signals, KINDS, masks)
+    if found.status != FAILED:
+        return check_afterwards(signals) or found
+    return replace(found, title=found.title + _said_of(masks)) if masks else found
+
+
+def _of_masks(signals: Signals) -> list[CompileRow]:
+    """Compiles that may come of boolean masks: where a usual step selects by one, behind a compile for a new count."""
+    try:
+        selecting = any(row.op in SELECTING for row in usual_fallbacks(signals))
+        own = {id(row) for row in chosen_compiles(signals.step_compiles, KINDS)} if selecting else set()
+        return [row for row in behind_counts(signals.step_compiles) if id(row) in own] if own else []
+    except Unavailable:
+        return []
+
+
+def _said_of(compiles: list[CompileRow]) -> str:
+    them = "one of them comes" if len(compiles) == 1 else f"{len(compiles)} of them come"
+    return f"; {them} behind a boolean mask in the same step, which may be the cause: see boolean-mask"

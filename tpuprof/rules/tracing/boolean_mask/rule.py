@@ -9,7 +9,8 @@
 
 How many elements a mask selects is known only once it is computed. torch_xla runs all that was traced so far, reads the
 mask back, counts on the host, and begins another graph. The graph behind it has the count in its shapes, so each new
-count compiles.
+count compiles. What is computed of the selected elements has the count in its ops as well, as sizes and constants:
+those graphs compile too.
 
 ## Evidence
 
@@ -25,8 +26,9 @@ a fixed length, for example by `torch.topk`.
 
 `torch.where` computes both cases for all elements. Where few of many rows are selected for much work, a list of fixed
 length is better. Where the program also reads values in each step, host and device go on taking turns at those reads:
-the price begins at the op's own time. A list of indices that comes from the input pipeline and changes its length looks
-the same as one that the step makes, if the step also selects by a mask.
+the price begins at the op's own time. Compiles of other graphs behind one for a new count, in the same step, are in the
+upper end of the price alone: the program may also build other graphs by itself. A list of indices that comes from the
+input pipeline and changes its length looks the same as one that the step makes, if the step also selects by a mask.
 
 ## References
 
@@ -35,8 +37,6 @@ the same as one that the step makes, if the step also selects by a mask.
 """
 
 from __future__ import annotations
-
-import re
 
 from tpuprof import parts as part
 from tpuprof.report.labels import places_text
@@ -52,16 +52,12 @@ from tpuprof.rules.shared.fallbacks import (
     usual_fallbacks,
     waits_that_stay,
 )
-from tpuprof.rules.shared.recompiles import SHOWN
+from tpuprof.rules.shared.mask_compiles import behind_counts, for_counts
+from tpuprof.rules.shared.recompiles import FURTHER_FROM_SHARE, SHOWN
 from tpuprof.rules.shared.returning_compiles import returning
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
-from tpuprof.units import times
-
-# Dimensions of a tensor that is indexed (dimensions). A list of indices is `s64[count,dimensions]`; a batch of tokens,
-# `s64[rows,length]`, is wider than any tensor has dimensions.
-DIMENSIONS_AT_MOST = 8
-_CHANGED = re.compile(r"s64\[(\d+),(\d+)\] became s64\[(\d+),(\d+)\]")
+from tpuprof.units import counted, times
 
 
 @rule(
@@ -86,21 +82,22 @@ def check(signals: Signals) -> Outcome:
     found = [row for row in usual_fallbacks(signals) if row.op in SELECTING]
     if not found:
         return not_applicable("no step selects elements by a mask")
-    compiles = _compiles_for_counts(signals)
+    compiles = for_counts(_step_compiles(signals))
     evidence = calls_evidence(found)
     evidence += [compile_evidence(row) for row in compiles[:SHOWN]]
     share = 1 - signals.busy_share
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="masks select, but the device hardly idles")
-    least, most, _ = returning(signals, signals.step_compiles, compiles)
+    least, most, _ = returning(signals, _step_compiles(signals), compiles)
+    further, widest = _that_may_follow(signals, compiles, most)
     reads = reads_that_stay(signals)
     stays = [*reads, *waits_that_stay(signals)]
     return failed(
         share,
         [*evidence, *stays],
-        title=_title(found, compiles),
-        price=price_without(stays, {part.COMPILE: 1 - most}, {part.COMPILE: 1 - least}),
-        confidence="high" if least == most and not stays else "medium",
+        title=_title(found, compiles) + (_of_further(further) if further else ""),
+        price=price_without(stays, {part.COMPILE: 1 - widest}, {part.COMPILE: 1 - least}),
+        confidence="high" if least == widest and not stays else "medium",
     )
 
 
@@ -117,18 +114,30 @@ def _title(found: list[FallbackRow], compiles: list[CompileRow]) -> str:
     return f"A boolean mask or nonzero{where} reads its count back {calls} per step{more}"
 
 
-def _compiles_for_counts(signals: Signals) -> list[CompileRow]:
-    """Compiles in steps for which only lists of indices changed their length; none where compiles were not seen."""
+def _of_further(compiles: list[CompileRow]) -> str:
+    """That the upper end counts these: whether a count is in a graph's ops cannot be seen."""
+    come = counted(len(compiles), "further compile") + (" comes" if len(compiles) == 1 else " come")
+    return (
+        f"; {come} behind them in the same step, of other graphs, and may follow from those counts: the upper end "
+        f"counts {'it' if len(compiles) == 1 else 'them'}"
+    )
+
+
+def _step_compiles(signals: Signals) -> list[CompileRow]:
+    """Compiles in steps; none where compiles were not seen."""
     try:
-        compiles = signals.step_compiles
+        return signals.step_compiles
     except Unavailable:
         return []
-    return [row for row in compiles if row.cause.kind == "shape" and counts_changed(row.cause.detail)]
 
 
-def counts_changed(detail: str) -> bool:
-    """Whether all inputs that a compile's cause lists are lists of indices that changed their length."""
-    changed = _CHANGED.findall(detail)
-    return len(changed) == detail.count(" became ") > 0 and all(
-        was != now and wide == still and int(wide) <= DIMENSIONS_AT_MOST for was, wide, now, still in changed
-    )
+def _that_may_follow(
+    signals: Signals, compiles: list[CompileRow], most: float
+) -> tuple[list[CompileRow], float]:
+    """Further compiles that counts may make, and what of all compiling comes again with them; none where it is little.
+
+    `most` is what comes again of `compiles`, which are for new counts.
+    """
+    further = behind_counts(_step_compiles(signals))
+    widest = returning(signals, _step_compiles(signals), [*compiles, *further]).most
+    return (further, widest) if widest >= most + FURTHER_FROM_SHARE else ([], most)
