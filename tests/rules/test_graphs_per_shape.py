@@ -10,9 +10,12 @@ from tpuprof.rules.shared.recompiles import FURTHER_FROM_SHARE, check_kinds
 CUT = "main (train.py:92)"
 
 
-def found(*, line=CUT, in_read=False, kind="graph", asked=("shape", "dtype"), took=0.2):
+def found(
+    *, line=CUT, in_read=False, kind="graph", asked=("shape", "dtype"), took=0.2, change="what changed"
+):
     """Four of eight captured steps compile for shapes, and one a graph of another kind, for that share of the time."""
     rows = [replace(compiled("shape", ms=(1 - took) * 100, step=step), frames=[CUT]) for step in (0, 2, 4, 6)]
+    rows = [replace(row, cause=replace(row.cause, detail=change)) for row in rows]
     rows.append(replace(compiled(kind, ms=took * 400, step=5), frames=[line], in_read=in_read))
     return check_kinds(compiling(rows, count=8), asked)
 
@@ -37,6 +40,8 @@ def test_as_soon_as_they_take_enough():
         {"in_read": True},  # the graph of a read is another graph anyway
         {"kind": "constant"},  # a number that is baked in compiles each time, whatever the shapes
         {"took": FURTHER_FROM_SHARE - 0.001},
+        # What follows from a mask's counts is in the price of boolean-mask.
+        {"change": "s64[29,1] became s64[30,1]"},
         {"asked": ("graph",)},  # the rule on graphs counts graphs
     ],
 )

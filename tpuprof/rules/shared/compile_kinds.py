@@ -7,6 +7,7 @@ from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.recurrence import AGAIN, RETURNS_FROM_STEPS
 from tpuprof.report.labels import places_text, source_of
 from tpuprof.report.schema import CompileRow, Evidence
+from tpuprof.rules.shared.mask_compiles import for_counts
 
 # Causes that lie in what a program is given.
 OF_ARGUMENTS = ("shape", "dtype")
@@ -98,9 +99,11 @@ def graphs_per_shape(
 ) -> list[CompileRow]:
     """Compiles of other graphs at lines that compile for new shapes: each of those graphs may compile once per shape.
 
-    A step that logs, say, has a graph of its own. With one shape, that would compile once in the whole run.
+    A step that logs, say, has a graph of its own. With one shape, that would compile once in the whole run. What
+    follows from the counts of boolean masks is a matter of the rule on those.
     """
     if kinds != OF_ARGUMENTS:
         return []
-    lines = {row.line for row in chosen if row.cause.kind in OF_ARGUMENTS}
+    of_masks = {id(row) for row in for_counts(chosen)}
+    lines = {row.line for row in chosen if row.cause.kind in OF_ARGUMENTS and id(row) not in of_masks}
     return [row for row in compiles if row.cause.kind == "graph" and row.line in lines and not row.in_read]
