@@ -276,6 +276,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "optimizer-loop": {"torch", "trainer", "own"},
         "slow-compile": {"large", "many"},
         "aten-fallback": {"again", "selecting"},
+        "eager-mode": {"whole", "rest"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
