@@ -463,3 +463,39 @@ def test_programs_of_other_inputs_tell_nothing_of_slices():
     programs = {f"step({row})": each for row, each in enumerate([*others, sliced(2, 5), sliced(3, 6)])}
     *known, last = programs
     assert explain(last, known[::-1], programs).kind == "constant"
+
+
+def banked(rows, fused=False):
+    """A program that compares a batch with a bank of rows at line 25, and joins both at line 31."""
+    joined = (
+        f"""  ROOT %new = f32[{rows + 64},8]{{1,0}} fusion(%bank, %x), kind=kLoop, calls=%joins"""
+        if fused
+        else f"""  ROOT %new = f32[{rows + 64},8]{{1,0}} concatenate(%bank, %x), dimensions={{0}}, {JOINED}"""
+    )
+    return parse_hlo_text(
+        f"""HloModule step.1
+
+%joins (a: f32[{rows},8], b: f32[64,8]) -> f32[{rows + 64},8] {{
+  %a = f32[{rows},8]{{1,0}} parameter(0)
+  %b = f32[64,8]{{1,0}} parameter(1)
+  ROOT %both = f32[{rows + 64},8]{{1,0}} concatenate(%a, %b), dimensions={{0}}, {JOINED}
+}}
+
+ENTRY %main (bank: f32[{rows},8], x: f32[64,8]) -> f32[{rows + 64},8] {{
+  %bank = f32[{rows},8]{{1,0}} parameter(0)
+  %x = f32[64,8]{{1,0}} parameter(1)
+  %compared = f32[{rows},8]{{1,0}} negate(%bank), metadata={{op_name="a" source_file="m.py" source_line=25}}
+{joined}
+}}
+"""
+    )
+
+
+JOINED = 'metadata={op_name="b" source_file="m.py" source_line=31}'
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_an_input_that_grows_does_so_where_it_is_joined_with_more(fused):
+    """The line that compares with a memory bank was named, and not `bank = torch.cat([bank, new])`."""
+    cause = compare(banked(192, fused), banked(128, fused))
+    assert (cause.kind, cause.source) == ("shape", "m.py:31")

@@ -6,6 +6,9 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.analysis.sections.compiles import _cause
+from tpuprof.model.compile.cause import CompileCause
+from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.in_reads import ON_HOST
 from tpuprof.model.host.reads import IMPLICIT
 
@@ -65,3 +68,15 @@ def test_a_compile_before_a_read_that_nobody_asks_for_is_of_that(tmp_path, given
     assert read.frames == frames
     assert read.in_read is (frames != [CUT])
     assert {(*row.frames, row.in_read) for row in rows if row is not read} == {(CUT, False)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [("s64[287,2] became s64[277,2] (2 times)", "fps.py:20"), ("f32[8,40] became f32[8,44]", "fps.py:17")],
+)
+def test_a_program_for_another_count_of_a_mask_is_of_the_line_that_selects(changed, line):
+    """`distance[mask] = dist[mask]` compiled 58 times, "at" the line before it, whose shapes never change."""
+    cause = CompileCause("shape", f"2 inputs changed: {changed}", "fps.py:17")
+    frames = [f"{ON_HOST} (fps.py:20)"]
+    found = _cause(Compile(0, "", "", 0, 1, cause, tuple(frames), in_read=True), frames, {}, None)
+    assert f"{found.source_file}:{found.source_line}" == line

@@ -12,8 +12,10 @@ from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.stacks import Stack
+from tpuprof.model.intervals import Spans
 from tpuprof.model.outside_capture import (
     COMPILES_TO_SHARE,
+    COMPILING_FROM_SHARE,
     SLOWER_FROM,
     STRETCHED_FROM,
     VERDICT_FROM,
@@ -111,6 +113,19 @@ def steps_with(*phases):
 
 def phase(start, end, name=EVALUATION, inside=False):
     return Phase(name, start * 10**9, end * 10**9, 4, "why", 1, inside)
+
+
+@pytest.mark.parametrize(
+    ("compiled", "said"),
+    [(40 * COMPILING_FROM_SHARE, " (4.00 ms of it compiling)"), (40 * COMPILING_FROM_SHARE - 1, "")],
+)
+def test_compiles_of_the_first_evaluation_are_told(compiled, said):
+    """ "evaluations took 1.49 s of the capture, and the steps 1.05 s": 1.09 s of it was one compile."""
+    steps = steps_with(phase(10, 30), phase(60, 80))
+    begin = np.array([12, 40], np.int64) * 10**9
+    compiles = Spans(begin, begin + np.array([compiled * 10**9, 5 * 10**9], np.int64))
+    text = said_of_between([(steps, None)], compiles=[compiles])
+    assert f"took 40.0 ms of the capture{said}, and the steps" in text
 
 
 def test_rollouts_between_updates_are_told_and_do_not_count_as_lacking():

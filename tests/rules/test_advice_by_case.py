@@ -24,10 +24,11 @@ from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.schema import Cause
 from tpuprof.report.sections import HostStackRow, InputRow
 from tpuprof.rules.docstring import Page
+from tpuprof.rules.pricing import ROUNDS_NOT_IN_IT
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
 from tpuprof.rules.shared.host_cases import ADVISED_FROM_SHARE, NEAR_LINES, host_cases
-from tpuprof.rules.shared.read_cases import SEVERAL_FROM
+from tpuprof.rules.shared.read_cases import LOOPS_FROM, SEVERAL_FROM
 from tpuprof.signals.telemetry import CompileLimit
 
 TEXT = """A rule.
@@ -264,6 +265,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
             "arrays",
             "library",
             "optimizer",
+            "loop",
             "sized",
             "anomaly",
             "backward",
@@ -365,6 +367,21 @@ def test_several_values_of_a_step_are_to_be_read_at_once(reads_per_step, call, s
     outcome = rule.check(given(**{**situation, "report": {"host_reads": rows}}, framework="torch_xla"))
     text = rule.page.remedy("torch_xla").text_for(outcome.cases)
     assert ("stack them and read once" in text) is several
+
+
+@pytest.mark.parametrize("framework", ["torch_xla", "torch_tpu", "jax"])
+@pytest.mark.parametrize(("reads_per_step", "loop"), [(LOOPS_FROM - 0.1, False), (LOOPS_FROM, True)])
+def test_a_number_that_is_read_again_and_again_may_end_a_loop(framework, reads_per_step, loop):
+    """Sinkhorn's rounds ended by `float(error) < limit`: 10 ms per step, and 3 by `while_loop`, which was not advised."""
+    rule = find_rule("device-to-host-sync")
+    situation = reads(1.0, 0.5, 50.0, "__float__")
+    (row,) = situation["report"]["host_reads"]
+    rows = [replace(row, occurrences=round(reads_per_step * len(situation["steps"])))]
+    outcome = rule.check(given(**{**situation, "report": {"host_reads": rows}}, framework=framework))
+    text = rule.page.remedy(framework).text_for(outcome.cases)
+    assert ("Where the value ends a Python loop (" in text) is loop
+    assert ("jax.lax.while_loop" in text) is (loop and framework == "jax")
+    assert (outcome.price.note == ROUNDS_NOT_IN_IT) is loop
 
 
 @pytest.mark.parametrize(

@@ -512,6 +512,7 @@ CASES = {
         ("some batches are late", "passed", waits_behind_work(PACED_FROM_SHARE - 0.01)),
         ("copies", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 0.0}),
         ("copies the same", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 1.0}),
+        ("copies on a CPU", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 1.0, "report": {"environment": {"device_type": "CPU"}}, "copying_ms": 90.0}),
         ("fallback", "passed", {"steps": steps(host_to_device=60.0), "falls_back": True}),
         ("waits beside a fallback", "failed", {"steps": steps(input_wait=60.0), "falls_back": True}),
         ("no steps", "unavailable", NOTHING),

@@ -135,3 +135,11 @@ def test_a_read_without_a_line_is_at_no_other_line(others, said):
     more = [replace(first, call="cpu", source=source, again_ps=first.again_ps - 1) for source in others]
     found = outcome_of(find_rule("device-to-host-sync"), given(**{**facts, "read_graphs": [first, *more]}))
     assert f"{LINE}{said} in mid-step" in found.title
+
+
+@pytest.mark.parametrize(("runtime", "confidence"), [(50.0, "high"), (50.1, "low")])
+def test_a_read_beside_longer_waits_of_the_runtime_is_little_sure(runtime, confidence):
+    """torch_xla's loop over micro-batches with a read per step: 99 ms, and 100 without it ("up to 15 %", medium)."""
+    facts = reads(1.0, 0.5, 50.0, runtime=runtime)
+    facts["report"] = {**facts["report"], "environment": {"device_type": "TPU v5e"}}
+    assert outcome_of(find_rule("device-to-host-sync"), given(**facts)).confidence == confidence

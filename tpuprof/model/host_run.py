@@ -55,7 +55,7 @@ from tpuprof.model.host.threads import TrainingThread, training_threads, warning
 from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.host.unfinished_work import own_waits, unfinished_work
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
-from tpuprof.model.host.uploads import again_share, copied_at, given_to, with_awaited_copies
+from tpuprof.model.host.uploads import again_share, copied_at, copying, given_to, with_awaited_copies
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.host_steps import host_compiles, host_steps
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract
@@ -111,6 +111,8 @@ class HostRun:
     copied_for: str = ""
     # The line (`file:line`) whose calls take most of the time of those copies, empty where none does.
     copied_at: str = ""
+    # Time in steps in which its threads copy to the device (ps).
+    copying_ps: int = 0
     # Steps in which an optimizer stepped.
     optimizer_steps: int = 0
     # Programs that reads of values ran in mid-step, and those that ops on the host ran for their inputs.
@@ -307,6 +309,7 @@ def _of_host(
         "copied_again": again_share(driver, activity, steps),
         "copied_for": given_to(driver, words, steps),
         "copied_at": copied_at(driver, activity, steps),
+        "copying_ps": copying(host, activity, steps),
         "unnamed": unnamed_time(driver, activity, steps, devices),
         "handing_over": handing_over(host, words, activity, steps, devices) if driver else None,
         "unexplained_reads_ps": unexplained_reads(driver, words, steps),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,6 +33,8 @@ STRETCHED_FROM = 1.3
 AT_ONE_LINE = 0.5
 # Lines of a function that are named (lines).
 LINES_NAMED = 3
+# Share of the time between steps from which compiles in it are told (share): most compile once. A judgement.
+COMPILING_FROM_SHARE = 0.1
 # Share of what one captured step holds that the steps after the capture must lack for it to come more seldom than the
 # capture shows (share): it then is at most half as much of the run. Between that and all of it lies what is unknown:
 # captured steps are slower by some hundredths themselves.
@@ -201,21 +204,36 @@ def quicker_compiles(compile_ps: Int64, after: AfterCapture | None) -> list[str]
     ]
 
 
-def said_of_between(hosts: list[tuple[Steps, HostSamples | None]], *, runs_ahead: bool = False) -> str:
+def said_of_between(
+    hosts: list[tuple[Steps, HostSamples | None]],
+    *,
+    runs_ahead: bool = False,
+    compiles: Sequence[Spans] = (),
+) -> str:
     """What the verdict adds where much of a host's time is no training, between its steps, and where it is then.
 
-    `runs_ahead`: the host may be there while the device still works on steps, as in JAX.
+    `runs_ahead`: the host may be there while the device still works on steps, as in JAX. `compiles` is when each host
+    compiles: the first evaluation does, and later ones take less.
     """
-    for steps, samples in hosts:
+    for row, (steps, samples) in enumerate(hosts):
         between, within = between_steps(steps), int(steps.wall_ps.sum())
         if between and between >= BETWEEN_FROM * within:
             evaluations = all(each.name == EVALUATION for each in _between(steps))
             what = "evaluations" if evaluations else "other calls (an evaluation, say)"
+            compiled = _compiled_in(_between(steps), compiles[row]) if compiles else 0
+            of_it = f" ({format_ms(ps_to_ms(compiled))} of it compiling)"
             return (
                 f" That is of the training steps alone: {what} between them took {format_ms(ps_to_ms(between))} "
-                f"of the capture, and the steps {format_ms(ps_to_ms(within))}."
+                f"of the capture{of_it if compiled >= COMPILING_FROM_SHARE * between else ''}, "
+                f"and the steps {format_ms(ps_to_ms(within))}."
             ) + _mostly_at(_between(steps), samples, runs_ahead=runs_ahead)
     return ""
+
+
+def _compiled_in(phases: list[Phase], compiles: Spans) -> int:
+    """How long a host compiles in some phases (ps)."""
+    spans = union(*np.array([(each.start, each.end) for each in phases], np.int64).T)
+    return intersect(compiles, spans).total
 
 
 def _mostly_at(phases: list[Phase], samples: HostSamples | None, *, runs_ahead: bool) -> str:

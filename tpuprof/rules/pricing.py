@@ -58,12 +58,15 @@ NOTED_FROM = 1.05
 UNRECORDED = "without tpuprof a step takes "
 # What a price leaves out where no trace can tell it: the fix has the device do what the host did.
 REPLACEMENT_COSTS = "what the replacement costs on the device is not in it"
+# What it leaves out where a line reads in each round of a Python loop, which may become one program.
+ROUNDS_NOT_IN_IT = "a loop that becomes one program saves more: the calls of its rounds are not in it"
 # What a price says that was cut to its cause, where the replay gave little more.
 AT_MOST_THE_CAUSE = "no more than the cause takes: the simulation gave "
 # Notes that say how a bound was found, of which steps a price is, or what it is not of, and no doubt.
 _NO_DOUBTS = (
     *(ON_THIS_CPU, ON_A_FREE_MACHINE, WITHOUT_THE_CALLS, BESIDE_IT, SIDE_BY_SIDE, UNRECORDED),
     REPLACEMENT_COSTS,
+    ROUNDS_NOT_IN_IT,
     AT_MOST_THE_CAUSE,
 )
 # Below this a saving is a rounding error of the replay's sums (ms): a nanosecond, the smallest unit that is shown.

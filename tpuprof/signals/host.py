@@ -171,6 +171,12 @@ class HostSignals(StepSignals):
         """The line whose calls take most of the time of copies to the device; empty where none does."""
         return next((host.copied_at for host in self._run.hosts if host.copied_at), "")
 
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
+    def copying_ms(self) -> float:
+        """How long the host copies to the device per step, also in threads of the runtime and beside its other work."""
+        steps = sum(len(host.steps) for host in self._run.hosts)
+        return sum(host.copying_ps for host in self._run.hosts) / steps / PS_PER_MS if steps else 0.0
+
     @signal("programs", needs=(STEPS, HOST_EVENTS))
     def read_graphs(self) -> list[ReadGraphs]:
         """Programs that reads of values ran in mid-step, by line, and what of them the step computed again."""

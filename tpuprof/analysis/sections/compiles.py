@@ -21,6 +21,7 @@ from tpuprof.model.telemetry import (
 from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Cause, CompileRow
 from tpuprof.report.sections import CompileHistory
+from tpuprof.rules.shared.mask_compiles import counts_changed
 from tpuprof.units import PS_PER_NS, ps_to_ms
 
 # Part of the path of every installed library.
@@ -166,8 +167,9 @@ def _cause(
     """
     place = each.cause.source
     frames = frames or callers.get(place, [])
-    # The program of a read is no other form of the step's, whatever ops it lacks of it.
-    own = each.in_read and each.cause.kind == "graph"
+    # The program of a read is no other form of the step's, whatever ops it lacks of it. One for another count of a mask
+    # has that of the ops before it, too: what uses those has done nothing.
+    own = each.in_read and (each.cause.kind == "graph" or counts_changed(each.cause.detail))
     if (not place or _LIBRARIES in place or own) and frames:
         place = source_of(frames[0])
     called = (source_of(callers[at][0]) if at in callers else at for at in each.cause.also)

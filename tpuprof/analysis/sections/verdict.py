@@ -135,6 +135,7 @@ def verdict_section(
     text += said_of_between(
         [(host.steps, host.activity.samples) for host in run.hosts],
         runs_ahead=all(host.framework == "jax" for host in run.hosts),
+        compiles=[host.activity.compiling for host in run.hosts],
     )
     text += said_with_the_verdict(
         [outside_of(host.steps.wall_ps, host.after_steps, between_steps(host.steps)) for host in run.hosts],

@@ -30,7 +30,7 @@ from tpuprof.model.compile.outline import (
     typed,
     types_of,
 )
-from tpuprof.model.compile.places import first_use, odd_place, place_of, source_of
+from tpuprof.model.compile.places import first_use, joined_at, odd_place, place_of, source_of
 from tpuprof.model.compile.programs import Kept, Programs
 from tpuprof.records import record
 from tpuprof.units import listed
@@ -382,12 +382,13 @@ def _names_ops(module: HloModule) -> bool:
 
 
 def _use_of(module: HloModule, wanted: Type) -> str:
-    """A source line of an op that uses an input of that type."""
+    """A source line of an op that uses an input of that type, first of one that joins it with more."""
     for parameter in module.entry.parameters():
-        if type_of(parameter) == wanted:
-            found = first_use(module, module.entry, parameter)
-            if found:
-                return found
+        found = type_of(parameter) == wanted and (
+            joined_at(module, parameter) or first_use(module, module.entry, parameter)
+        )
+        if found:
+            return found
     return ""
 
 

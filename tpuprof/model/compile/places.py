@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _HOPS = 4
 # Ops that only give a number another shape or type.
 _SPREADS = frozenset({"broadcast", "convert", "bitcast", "reshape", "copy"})
+_JOINS = "concatenate"
 # Ops that come and go with layouts and fusion decisions and say nothing of the user's program.
 INCIDENTAL = frozenset(
     {"bitcast", "copy", "parameter", "tuple", "get-tuple-element", "fusion", "transpose", "reshape"}
@@ -112,6 +113,26 @@ def first_use(module: HloModule, computation: Computation, origin: Instruction) 
         if places:
             return min(places, key=line_order)
         names = {each.name for each in users}
+    return ""
+
+
+def joined_at(module: HloModule, parameter: Instruction) -> str:
+    """The source line of an op that joins an input with another array, as `torch.cat([bank, new])`; else empty.
+
+    Where such an input grows, it does so there: other lines only use it.
+    """
+    for user in module.entry:
+        if parameter.name not in user.operands:
+            continue
+        if user.opcode == _JOINS:
+            return source_of(user)
+        number = user.operands.index(parameter.name)
+        for name in user.called_names() if user.opcode == "fusion" else ():
+            inner = module.computations.get(name)
+            given = {each.name for each in inner.parameters()[number : number + 1]} if inner else set()
+            for each in inner or ():
+                if each.opcode == _JOINS and given.intersection(each.operands) and source_of(each):
+                    return source_of(each)
     return ""
 
 

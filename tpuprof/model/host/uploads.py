@@ -32,7 +32,7 @@ _CALL, _HANDED = "PjitFunction(", "DevicePut"
 ARGUMENTS_FROM_SHARE = 0.5
 # Share of the time of copies from which the calls of one line are most of it (share). A judgement.
 LINE_FROM_SHARE = 0.5
-# What JAX's CPU client calls the copy of an array, in a thread of its pool. Events of threads that run Python are not
+# What XLA's CPU client calls the copy of an array, in a thread of its pool. Events of threads that run Python are not
 # looked at: a thread that makes batches ahead copies them there, while the training thread waits for something else.
 _COPIES = ("H2D Dispatch",)
 _WAITS = (Activity.DEVICE_WAIT, Activity.DEVICE_TO_HOST_SYNC)
@@ -68,6 +68,21 @@ def copied_at(driver: Track | None, activity: HostActivity, steps: Steps) -> str
         took[source] = int(covered(intersect(copies, calls), steps.start, steps.end).sum())
     most = max(took, key=lambda source: took[source], default="")
     return most if took.get(most, 0) >= LINE_FROM_SHARE * whole > 0 else ""
+
+
+def copying(host: Host, activity: HostActivity, steps: Steps) -> int:
+    """How long the training thread or XLA's CPU client copies to the device in steps (ps), also side by side.
+
+    A large copy goes on in a thread of the client when the call has returned. It holds a CPU, and its program back.
+    """
+    copies = merge(activity.spans(Activity.HOST_TO_DEVICE), _copies_of(host))
+    return int(covered(copies, steps.start, steps.end).sum())
+
+
+def _copies_of(host: Host) -> Spans:
+    """When threads of XLA's CPU client copy."""
+    rows = [(track, track.named(*_COPIES)) for track in host.threads]
+    return merge(*(union(track.start[found], track.end[found]) for track, found in rows if len(found)), EMPTY)
 
 
 def _again(driver: Track) -> Spans:
@@ -109,11 +124,7 @@ def with_awaited_copies(
     """
     if activity.framework != "jax" or not devices:
         return activity
-    rows = [(track, track.named(*_COPIES)) for track in host.threads]
-    copies = merge(
-        *(union(track.start[found], track.end[found]) for track, found in rows if len(found)), EMPTY
-    )
-    idle = subtract(copies, merge(*devices))
+    idle = subtract(_copies_of(host), merge(*devices))
     awaited = {each: intersect(activity.spans(each), idle) for each in _WAITS}
     handing_over = intersect(activity.spans(Activity.DISPATCH), _handing_over(driver))
     awaited[Activity.DISPATCH] = intersect(handing_over, idle)

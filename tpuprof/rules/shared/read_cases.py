@@ -13,6 +13,11 @@ from tpuprof.signals import Signals
 ADVISED_FROM_SHARE = 0.2
 # Reads of a step from which it reads several values (reads per step): half of the steps may read one more, for a log.
 SEVERAL_FROM = 1.5
+# Reads of one line per step from which its value may end a Python loop (reads per step): a step with two logs has two.
+LOOPS_FROM = 3
+# Advice for that, and the calls that hand over one number, which may be compared.
+LOOP = "loop"
+_NUMBERS = frozenset({"__bool__", "__float__", "__int__", "__index__", "item"})
 # Calls whose value decides what the program does next, and those that hand an array over, for NumPy or for a log.
 _BRANCHES = frozenset({"__bool__"})
 # What reads in the backward pass are for that no call of the program asks for.
@@ -41,10 +46,16 @@ def read_cases(signals: Signals) -> frozenset[str]:
     cases |= {OPTIMIZER} if len(found) < len(every) else set()
     cases |= {"wait"} if calls & WAITS_ALONE else set()
     cases |= {"several"} if _reads_several(signals) else set()
+    cases |= {LOOP} if any(_may_end_a_loop(signals, row) for row in own) else set()
     cases |= {"sized"} if any(row.call == IMPLICIT for row in found) else set()
     if any(row.call == IMPLICIT_BACKWARD for row in found):
         cases |= {"anomaly" if ANOMALY in signals.python_tools_if_noted else "backward"}
     return frozenset(cases | ({"value"} if calls - _BRANCHES - WAITS_ALONE or not cases else set()))
+
+
+def _may_end_a_loop(signals: Signals, row: HostReadRow) -> bool:
+    """Whether a line of the program reads a number again and again in each step, as `if float(error) < limit` does."""
+    return row.call in _NUMBERS and row.occurrences >= LOOPS_FROM * len(signals.steps)
 
 
 def _by_optimizer(signals: Signals, row: HostReadRow) -> bool:

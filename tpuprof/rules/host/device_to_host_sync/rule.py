@@ -58,6 +58,10 @@ how to go on. Call `torch_xla.sync()` at the end of the closure, after `loss.bac
 small graph, and none computes the forward and backward pass again. Results differ by rounding, which L-BFGS may
 amplify.
 
+[loop] This line reads several times per step. Where the value ends a Python loop (`if error.item() < limit: break`),
+run a fixed number of rounds and keep the result that counts with `torch.where`, or check the value in every tenth
+round.
+
 [library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
 and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
 reads to log can log less often (`logging_steps`, `log_every_n_steps`), and a scheduler that looks at the loss
@@ -76,6 +80,10 @@ step. With deferred and fused ops each read also ends a fused program.
 [branch] Where a value decides what is computed, let the device decide: `torch.where(condition, a, b)`, or a factor such
 as `(limit / norm).clamp(max=1)`. Where a value ends the Python loop, check it every fiftieth step.
 
+[loop] This line reads several times per step. Where the value ends a Python loop (`if error.item() < limit: break`),
+run a fixed number of rounds and keep the result that counts with `torch.where`, or check the value in every tenth
+round.
+
 [library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
 and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
 reads to log can log less often, and a scheduler that looks at the loss (`ReduceLROnPlateau`) can look once per epoch.
@@ -93,6 +101,10 @@ before while this one runs, or read every hundredth step.
 [branch] Where a value decides what is computed, let the device decide: `jnp.where(condition, a, b)` or `jax.lax.cond`
 inside the jitted step. Where a value ends the Python loop, check the value of an earlier step, which is there already,
 or check it every fiftieth step.
+
+[loop] This line reads several times per step. Where the value ends a Python loop (`if float(error) < limit: break`),
+write the loop with `jax.lax.while_loop` inside a jitted function, with the same condition: all rounds are then one
+program, and nothing is read between them. That also saves the calls of the rounds, which the price leaves out.
 
 [library] A library reads the value at this line. Where that is a check of its input, look for the option that turns it
 off; where it is a log, let it log less often.
@@ -156,8 +168,8 @@ from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
-from tpuprof.rules.pricing import REPLACEMENT_COSTS
+from tpuprof.rules.base import FAILED, STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.pricing import REPLACEMENT_COSTS, ROUNDS_NOT_IN_IT
 from tpuprof.rules.programs import JAX
 from tpuprof.rules.shared.named_reads import (
     at_place,
@@ -165,7 +177,7 @@ from tpuprof.rules.shared.named_reads import (
     blocked_evidence,
     spoken,
 )
-from tpuprof.rules.shared.read_cases import IN_BACKWARD, LIBRARY, OPTIMIZER, read_cases
+from tpuprof.rules.shared.read_cases import IN_BACKWARD, LIBRARY, LOOP, OPTIMIZER, read_cases
 from tpuprof.rules.shared.read_graphs import GONE, computed_again, own_graphs
 from tpuprof.rules.shared.step_shares import of_each_step
 from tpuprof.rules.shared.uncut import SEE, uncut
@@ -233,7 +245,19 @@ def check(signals: Signals) -> Outcome:
     if OPTIMIZER in cases:
         # Its closure cuts the graph already: what is left are reads of a library.
         cases = cases - {OPTIMIZER} | {LIBRARY}
-    return replace(_turns(signals, cases), cases=cases)
+    return replace(_with_doubts(signals, _turns(signals, cases), cases), cases=cases)
+
+
+def _with_doubts(signals: Signals, found: Outcome, cases: frozenset[str]) -> Outcome:
+    """What reads cost, with what the price leaves out, and how sure it is where the runtime waits for longer."""
+    if found.status != FAILED or found.price is None:
+        return found
+    if LOOP in cases and not found.price.note:
+        found = replace(found, price=replace(found.price, note=ROUNDS_NOT_IN_IT))
+    if signals.sees_device and signals.runtime_wait_ms > blocked_by_reads(signals):
+        # Turns may go on without the read: a step with it took 99 ms, and 100 without.
+        found = replace(found, confidence="low")
+    return found
 
 
 def _turns(signals: Signals, cases: frozenset[str]) -> Outcome:
