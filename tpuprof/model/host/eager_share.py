@@ -34,8 +34,7 @@ def eager_shares(
     """Shares of the tracing and handing over for which devices wait: of eager ops, and of their own cuts alone.
 
     Handing their programs over counts with the cuts. A compiled step needs few of these, and still runs the Python
-    around them. None where no function is
-    compiled in the usual step, or the devices wait for none of it.
+    around them. None where no function is compiled in the usual step, or the devices wait for none of it.
     """
     if driver is None or not len(steps):
         return None
