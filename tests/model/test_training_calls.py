@@ -11,7 +11,7 @@ from tpuprof.model.host.recorded import ALL
 from tpuprof.model.run import build_run
 from tpuprof.model.steps import training_functions
 from tpuprof.model.steps.programs import runs_on_cpu
-from tpuprof.model.steps.training_calls import in_program_name
+from tpuprof.model.steps.training_calls import SELDOM_FROM, in_program_name
 from tpuprof.model.steps.training_functions import TRAINS_FROM_SHARE
 
 F32, WEIGHT = 11, (64, 128)
@@ -246,6 +246,32 @@ def test_an_eager_update_with_a_log_every_few_steps(analyze, last, steps):
     if steps == 30:
         assert "one round of calls of gradient, multiply, subtract; runs of other calls" in report.steps.note
         assert report.steps.median_ms == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(("weights", "steps"), [(30, 12), (SELDOM_FROM, 12)])
+def test_ops_that_update_one_weight_after_the_other_are_no_steps(analyze, weights, steps):
+    """Keras' custom loop: of 56 steps 1671 "steps" were found, one for each of 30 weights, and prices were of those."""
+    product, op = program(replaces=()), program(replaces=(), multiplies=False)
+    calls = {"gradient": product, "multiply": op, "subtract": UPDATE, "equal": op}
+    rounds = []
+    for number in range(steps):
+        # A metric is computed now and then, between the same ops.
+        logs = ["equal", "multiply", "subtract", "equal"] if number % 5 == 2 else []
+        rounds += ["gradient", *["multiply", "multiply", "subtract"] * weights, *logs]
+    report = analyze(loop(rounds, calls, {"gradient": 9000, "multiply": 200, "subtract": 200}))
+    assert report.steps.count == pytest.approx(steps, abs=1)
+    assert report.steps.median_ms == pytest.approx(9 + 0.6 * weights)
+
+
+def test_an_evaluation_that_comes_seldom_makes_no_steps(analyze):
+    """Training without a matrix product, and an evaluation with one in each fifth step: its calls are no steps."""
+    calls = {
+        "train_step": UPDATE,
+        "slice": program(replaces=(), multiplies=False),
+        "evaluate": program(replaces=()),
+    }
+    report = analyze(loop((["slice", "train_step"] * 5 + ["evaluate"]) * 2, calls))
+    assert report.steps.count == pytest.approx(10, abs=1)
 
 
 def test_an_accumulation_before_eager_updates_is_one_step(analyze):

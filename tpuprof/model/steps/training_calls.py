@@ -45,6 +45,9 @@ _NO_LETTER = re.compile(r"[^\w.-]")
 USUAL_FROM_SHARE = 0.5
 # Ops that add gradients up and change no weights: what JAX calls `a + b` outside of any jitted function.
 _SUMS = frozenset({"add"})
+# How many repetitions of all calls there are for each call of a function from which they are parts of its steps
+# (ratio): two may be micro-batches. A judgement.
+SELDOM_FROM = 3
 # Functions of a step that a note names (functions): a sentence stays one that can be read.
 NAMED = 3
 
@@ -100,7 +103,8 @@ def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> 
         return None  # known without a look into the programs, which takes long
     known = trains(calls.functions.values())
     change, names = known.change, known.train or _of_summed_batches(calls, known, general)
-    names = names or _of_eager_updates(calls, known, once)
+    products = frozenset() if names else _of_products(calls, known, general)
+    names = names or products or _of_eager_updates(calls, known, once)
     wanted = [label for label, name in calls.functions.items() if name in names]
     chosen = np.flatnonzero(np.isin(calls.label, wanted))
     found = find_repetition(calls.label[chosen]) if len(chosen) >= MIN_REPEATS else None
@@ -110,7 +114,10 @@ def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> 
         return None
     extra = _extra_runs(calls.label, chosen, found)
     if any(calls.functions[int(label)] in change for label in np.unique(calls.label[extra >= 0])):
-        return None
+        if not products:
+            return None
+        # Between two calls of what computes gradients, each call is of the step: ops that log are the same functions.
+        extra = np.full_like(extra, -1)
     return _steps(calls, chosen, found, extra, _named(sorted(names), of_one=bool(known.train)))
 
 
@@ -126,6 +133,20 @@ def _of_summed_batches(calls: Calls, known: Functions, general: Steps | None) ->
     eager = counted_by.keys() - known.change - known.multiply
     seldom = all(2 * counted_by[name] <= len(general) for name in known.change)
     return known.change | known.multiply if seldom and eager and eager <= _SUMS else frozenset()
+
+
+def _of_products(calls: Calls, known: Functions, general: Steps | None) -> frozenset[str]:
+    """The functions with matrix products, where the repetitions of all calls hold none of them, and nothing trains.
+
+    Ops that update one weight after the other repeat by themselves: thirty weights made thirty "steps" of each. What is
+    called once or twice, as an evaluation, says nothing. Empty where that is not so.
+    """
+    if general is None:
+        return frozenset()
+    counted_by = {name: int((calls.label == label).sum()) for label, name in calls.functions.items()}
+    often = {name for name in known.multiply if counted_by.get(name, 0) >= MIN_REPEATS}
+    seldom = all(SELDOM_FROM * counted_by[name] <= len(general) for name in often)
+    return frozenset(often) if seldom else frozenset()
 
 
 def _of_eager_updates(calls: Calls, known: Functions, once: set[int]) -> frozenset[str]:
