@@ -21,6 +21,9 @@ from tpuprof.run_folder import PROFILE_SUFFIX, run_infos
 # What an analysis says of a run that holds no more than this.
 UNENDED = "the program had not ended when this was written, or was killed: what it did after the recording is unknown"
 
+# The same of a program that failed, where no step was seen.
+NO_STEP = "no training step was seen before, so what was captured may be its start alone"
+
 
 class Interim:
     """What is written of one process so far: its profile, its description, and what compiled before the recording."""
@@ -50,18 +53,26 @@ class Interim:
 
 
 def tell_end(run: Path, name: str, how: str) -> None:
-    """Have what is left of a capture say how the program ended, as far as a process did not describe it at its end."""
+    """Have a capture say how the program ended: it failed, or was ended."""
     for path in run_infos(run):
         try:
             info = read_json(path)
             notes = info.get("warnings") if isinstance(info, dict) else None
-            if not isinstance(notes, list) or UNENDED not in notes or info["capture"].get("name") != name:
+            if not isinstance(notes, list) or info["capture"].get("name") != name:
                 continue
-            told = f"{how}: what it did after the recording is unknown"
-            info["warnings"] = [told if each == UNENDED else each for each in notes]
+            info["warnings"] = _with_end(notes, how, info["capture"])
             run_writer.rewrite_run_info(path, info)
         except (OSError, ValueError, KeyError, AttributeError) as error:
             pass_on(error)  # then the older note stays
+
+
+def _with_end(notes: list[str], how: str, capture: dict[str, Any]) -> list[str]:
+    """The warnings with how the program ended, in the place of one that says that nobody knows."""
+    if UNENDED in notes:
+        told = f"{how}: what it did after the recording is unknown"
+        return [told if each == UNENDED else each for each in notes]
+    # A recording by the clock may be of what the program did before it trained.
+    return [*notes, f"{how}; {NO_STEP}" if capture.get("steps_captured", 0) is None else how]
 
 
 def _another(profile: Path) -> Path:
