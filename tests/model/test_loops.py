@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.model.device.loops import OUTLIER_FACTOR, Loop, _direction
+from tpuprof.model.device.loops import OUTLIER_FACTOR, STEADY_FROM_SHARE, Loop, _direction
 from tpuprof.model.device.unrolled import MIN_LAYERS, MIN_UNNAMED_LAYERS, SAME_FLOPS_WITHIN
 
 
@@ -97,6 +97,25 @@ def test_executions_that_differ_have_no_iterations(analyze):
     row = analyze(trace).loops[0]
     assert (row.trip_count, row.iteration_ms) == (None, None)
     assert "differs" in row.detail
+
+
+@pytest.mark.parametrize(
+    ("once", "trips"), [(2 * STEADY_FROM_SHARE - 0.1, None), (2 * STEADY_FROM_SHARE + 0.1, 1)]
+)
+def test_an_op_that_runs_once_in_each_execution_is_no_iteration(analyze, once, trips):
+    """A NUTS tree took 1 to 64 iterations, "1 iterations of 692 us" in all."""
+    trace, begins = program(3)
+    run(trace, "while.1", "while", begins, 900)
+    run(trace, "copy.1", "copy", begins, 100 * once)
+    at = [
+        begin + 300 + 120 * trip
+        for begin, times in zip(begins, (1, 2, 4), strict=True)
+        for trip in range(times)
+    ]
+    run(trace, "dot.1", "dot", at, 300 / 7, category="convolution")
+    (row,) = analyze(trace).loops
+    assert row.trip_count == trips
+    assert ("differs between executions" in row.detail) is (trips is None)
 
 
 def layers(trace, begins, count, *, scope="", flops=1 << 30, flops_of=None):

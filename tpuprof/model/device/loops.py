@@ -21,6 +21,9 @@ from tpuprof.records import record
 # An iteration stands out from this factor over the median of its loop: a scan's iterations do the same work, and
 # on a v6e their times differ by a few percent.
 OUTLIER_FACTOR = 1.3
+# Share of the time inside a loop that ops must take which run as often in each of its executions, for their number to
+# be that of the iterations (share): most of it, as the body's ops run in each iteration. A judgement.
+STEADY_FROM_SHARE = 0.5
 _BACKWARD = ("@backward", "backward")
 # Scopes inside a loop's body that tell its direction, of torch_xla's scan.
 _DIRECTIONS = {"backward": "aot_backward", "forward": "aot_forward"}
@@ -173,10 +176,11 @@ def _iterations(
     counts = np.bincount(execution * len(names) + column, minlength=len(start) * len(names))
     counts = counts.reshape(len(start), len(names))
     steady = (counts == counts[0]).all(axis=0)
-    if not steady.any():
-        return None, None, "unavailable: the number of iterations differs between executions"
     time = np.zeros(len(names), np.int64)
     np.add.at(time, column, events.self_ps[rows])
+    # Ops that run once in each execution, before the first iteration say, tell nothing of how many there are.
+    if not steady.any() or time[steady].sum() < STEADY_FROM_SHARE * time.sum():
+        return None, None, "unavailable: the number of iterations differs between executions"
     weight: dict[int, int] = {}
     for each in np.flatnonzero(steady).tolist():
         weight[int(counts[0, each])] = weight.get(int(counts[0, each]), 0) + int(time[each])
