@@ -319,6 +319,8 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
         if savings is not None and ceiling and _too_little(savings, pricing, judged_of):
             savings = replace(savings, high=ceiling)
             outcome, reason = replace(outcome, confidence="low"), REPLAY_DISAGREES
+        elif savings is not None and _far_below(savings, ceiling):
+            savings = replace(savings, high=ceiling)
         if savings is not None and _too_little(savings, pricing, judged_of):
             gain = format_ms((savings.low + savings.high) / 2)
             outcome = Outcome(PASSED, evidence=outcome.evidence)
@@ -396,6 +398,14 @@ def _too_little(savings: Savings, pricing: Pricing, judged_of: float) -> bool:
     if savings.method != COUNTERFACTUAL or not pricing.step_ms:
         return False
     return (savings.low + savings.high) / 2 < PRICED_FROM_SHARE * judged_of * pricing.step_ms
+
+
+def _far_below(savings: Savings, ceiling: float) -> bool:
+    """Whether a replay gains so much less than other evidence allows that the truth may be anywhere between both.
+
+    A loop that reads its metrics in each step lost 2.29 ms in turns, a replay gained 0.52, and 1.2 to 1.7 were saved.
+    """
+    return savings.method == COUNTERFACTUAL and savings.high < FAR_BELOW * ceiling
 
 
 def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:

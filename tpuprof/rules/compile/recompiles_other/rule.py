@@ -62,7 +62,8 @@ program.
 
 [flow] Put `jax.jit` around the function that calls `jax.lax.cond`, `scan`, `while_loop` or `fori_loop`: outside of a
 jitted function such a call compiles whenever the functions that it is given were made again, as those of
-`optax.MultiSteps` are in each update.
+`optax.MultiSteps` are in each update. Where a library makes that call, jit the library's function that your training
+loop calls, as `jax.jit(svi.update)` of NumPyro, and not the model that the library traces.
 
 [ask] Which of these it is, JAX says in a capture with `JAX_EXPLAIN_CACHE_MISSES=1`, unless the function is a library's.
 
