@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tpuprof.instrument.stack_frames import user_line
+from tpuprof.instrument.stack_frames import library_line, user_line
 from tpuprof.instrument.stack_text import MAX_EXPRESSION, describe, expression, is_users, places_of, safe
 from tpuprof.model.host.stacks import Stack
 from tpuprof.safe_text import FROM_SAFE
@@ -212,6 +212,25 @@ def test_a_function_that_was_made_of_a_text_is_a_call_like_others():
 )
 def test_the_users_line_is_that_of_the_innermost_frame_which_is_neither_pythons_nor_a_packages(paths, found):
     assert called_through(paths, user_line).rpartition(":")[0] == found
+
+
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (
+            ["/home/u/train.py", "/v/site-packages/torch/nn/modules/module.py", "/v/site-packages/transformers/mask.py",
+             "/v/site-packages/torch/_tensor.py"],
+            "/v/site-packages/transformers/mask.py",
+        ),
+        (["/home/u/train.py", "/v/site-packages/torch/optim/lbfgs.py"], "/v/site-packages/torch/optim/lbfgs.py"),
+        # What each op goes through is no place, and neither is what a library calls of the user's.
+        (["/home/u/train.py", "/v/site-packages/torch/nn/modules/module.py"], ""),
+        (["/v/site-packages/lightning/loop.py", "/home/u/train.py"], ""),
+        (["/home/u/train.py"], ""),
+    ],
+)  # fmt: skip
+def test_the_line_of_a_library_is_the_innermost_that_asks_for_a_value_below_the_users(paths, found):
+    assert called_through(paths, library_line).rpartition(":")[0] == found
 
 
 def test_what_a_stat_cannot_carry_comes_back_whole():

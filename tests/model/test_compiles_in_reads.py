@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
+
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.own_events import IN_NONE, INSIDE
 
 CUT, READ = "train (train.py:20)", "train.py:25"
 
@@ -52,3 +55,28 @@ def test_a_read_is_not_blocked_by_the_compile_that_it_waits_for(tmp_path):
     """It takes 20 ms in one of eight steps, and half of that is a compile: the next graph cut would compile as well."""
     (row,) = run(tmp_path).host_reads
     assert (row.source, row.blocked_ms_per_step) == (READ, 10 / 8)
+
+
+@pytest.mark.parametrize(
+    ("noted", "inside"),
+    [
+        (
+            [IN_NONE, "/v/site-packages/x/a.py:3", "/v/site-packages/x/a.py:3"],
+            {"/v/site-packages/x/a.py:3": 2},
+        ),
+        ([IN_NONE] * 3, {}),
+        # The whole program is a package.
+        ([READ] * 3, {}),
+        ([None] * 3, None),
+    ],
+)
+def test_a_read_knows_which_line_of_a_library_makes_it(read, noted, inside):
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number, place in enumerate(noted):
+        at = number * 1_000
+        python.event("train_step", at, 1_000, _r=1, step_num=number, tpuprof="step", origin="user")
+        facts = {"call": "item", "source": READ, **({INSIDE: place} if place else {})}
+        python.event("tpuprof.host_read", at + 100, 200, tpuprof="host_read", **facts)
+    (found,) = read(trace).host_reads
+    assert found.inside == inside

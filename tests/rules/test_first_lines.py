@@ -143,3 +143,25 @@ def test_a_read_beside_longer_waits_of_the_runtime_is_little_sure(runtime, confi
     facts = reads(1.0, 0.5, 50.0, runtime=runtime)
     facts["report"] = {**facts["report"], "environment": {"device_type": "TPU v5e"}}
     assert outcome_of(find_rule("device-to-host-sync"), given(**facts)).confidence == confidence
+
+
+@pytest.mark.parametrize(
+    ("noted", "place", "cases"),
+    [
+        ({"/v/site-packages/transformers/masking_utils.py:292": 9, "/v/site-packages/transformers/masking_utils.py:298": 9},
+         " (in transformers/masking_utils.py:292 and 1 other line)", {"library"}),
+        # The program itself reads, whatever a sample shows.
+        ({}, "", {"branch"}),
+        (None, f" (in {CHECK})", {"library"}),
+    ],
+)  # fmt: skip
+def test_a_read_is_where_the_capture_noted_it_and_else_where_samples_show_it(noted, place, cases):
+    """transformers looks at the mask in `model(**batch)`: no sample saw it, and the advice was `torch.where`."""
+    facts = reads(1.0, 0.5, 50.0, "__bool__")
+    (row,) = facts["report"]["host_reads"]
+    facts["report"] = {"host_reads": [replace(row, source=LINE, inside=noted)]}
+    frames = [f"forward ({LINE})", f"__init__ (/v/site-packages/{CHECK})"]
+    stacks = [HostStackRow("device_to_host_sync", frames, "model(x)", LINE, "model(x)", 40.0, 5.0)]
+    found = outcome_of(find_rule("device-to-host-sync"), given(**{**facts, "stacks_if_sampled": stacks}))
+    assert f" at {LINE}{place} makes host and device take turns" in found.title
+    assert found.cases == cases

@@ -8,6 +8,7 @@ import traceback
 from types import FrameType
 
 from tpuprof.instrument.stack_text import is_framework, is_own, is_package, is_users
+from tpuprof.own_events import ANY_OP
 
 MAX_FRAMES = 8
 _USERS, _PACKAGE, _FRAMEWORKS, _OTHER = range(4)
@@ -42,6 +43,28 @@ def user_line(innermost: FrameType | None = None) -> str:
             package = f"{path}:{frame.f_lineno}"
         frame = frame.f_back
     return package
+
+
+def library_line(innermost: FrameType | None = None) -> str:
+    """`file:line` of the innermost frame of a library that the user's code calls, from a frame on or from here.
+
+    Frames that any op of a framework goes through are none. Empty where the user's own code comes first.
+    """
+    frame: FrameType | None = innermost or sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if _kind(path) == _USERS:
+            return ""
+        if _asks(path):
+            return f"{path}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _asks(path: str) -> bool:
+    """Whether code in this file may ask for a value: that of a library, and not what each op goes through."""
+    return is_package(path) and not is_own(path) and ANY_OP.search(path) is None
 
 
 @functools.lru_cache(maxsize=4096)

@@ -9,9 +9,9 @@ from typing import Any
 from tpuprof.instrument.optimizer_steps import gradients_on
 from tpuprof.instrument.skipped_by_dynamo import skip
 from tpuprof.instrument.spans import Span, close_span, open_span
-from tpuprof.instrument.stack_frames import user_line
+from tpuprof.instrument.stack_frames import library_line, user_line
 from tpuprof.instrument.state import STATE, note_failure
-from tpuprof.own_events import HOST_READ
+from tpuprof.own_events import HOST_READ, IN_NONE, INSIDE
 
 Function = Callable[..., Any]
 # Opens an event for a call with these arguments; None where it is none that counts.
@@ -64,7 +64,9 @@ class Replaced:
 def call_span(event: str, call: str, **more: int | str) -> Span | None:
     """Open an event for a call that the user's line makes, None where that fails. Raises nothing."""
     try:
-        facts: dict[str, Any] = {"grad": int(gradients_on())} if event == HOST_READ else dict(more)
+        facts: dict[str, Any] = dict(more)
+        if event == HOST_READ:
+            facts = {"grad": int(gradients_on()), INSIDE: library_line() or IN_NONE}
         return open_span(event, event.partition(".")[2], call=call, source=user_line(), **facts)
     except Exception as error:
         note_failure(f"noting {call}", error)

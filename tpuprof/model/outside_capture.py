@@ -33,7 +33,7 @@ STRETCHED_FROM = 1.3
 AT_ONE_LINE = 0.5
 # Lines of a function that are named (lines).
 LINES_NAMED = 3
-# Share of the time between steps from which compiles in it are told (share): most compile once. A judgement.
+# Share of the time between steps from which compiles in it are reported (share): most compile once. A judgement.
 COMPILING_FROM_SHARE = 0.1
 # Share of what one captured step holds that the steps after the capture must lack for it to come more seldom than the
 # capture shows (share): it then is at most half as much of the run. Between that and all of it lies what is unknown:

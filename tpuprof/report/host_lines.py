@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
+from tpuprof.own_events import ANY_OP
 from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
 from tpuprof.records import record
 from tpuprof.report.labels import source_of
@@ -46,13 +47,6 @@ WITH_CALLS = "with what it calls"
 # Lines named of a function (lines).
 LINES_SHOWN = 3
 _TRAINS = (TRACING, DISPATCH, COMPILE)
-# Frames through which any op of a framework goes, and those of Python's own modules (logging formats what it is given):
-# they are not where a value is asked for, as the checks of `torch.distributions` or `clip_grad_norm_` are.
-_ANY_OP = re.compile(
-    r"/torch_xla/(?!_patched_functions|amp/)|/(?:torch_tpu|torchax|jax|jaxlib)/"
-    r"|/torch/(?:_|utils/_|overrides\.py|nn/modules/module\.py|autograd/(?:function|graph|grad_mode)\.py|functional\.py)"
-    r"|/lib/python3\.\d+/(?!(?:site|dist)-packages/)"
-)
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/")
 _Place = TypeVar("_Place", str, Function)
 
@@ -159,14 +153,23 @@ def library_place(stacks: list[HostStackRow], part: str, source: str) -> str:
     places: dict[str, float] = {}
     for row in stacks:
         if row.part == part and row.source == source:
-            frames = [frame for frame in row.frames if not _ANY_OP.search(frame)]
+            frames = [frame for frame in row.frames if not ANY_OP.search(frame)]
             place = source_of(frames[-1]) if frames else source
             places[place] = places.get(place, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
     most = max(places, key=lambda place: places[place], default=source)
-    if most == source:
-        return ""
+    return "" if most == source else _with_others(most, {**places, source: 0.0})
+
+
+def noted_place(inside: dict[str, int]) -> str:
+    """The same of reads whose lines in libraries the capture noted, by how many are at each; empty where none is."""
+    most = max(inside, key=lambda place: inside[place], default="")
+    return _with_others(most, inside) if most else ""
+
+
+def _with_others(most: str, places: Mapping[str, float]) -> str:
+    """A place in a library, and how many others have much of the same."""
     enough = PLACE_FROM_SHARE * sum(places.values())
-    others = sum(ms >= enough for place, ms in places.items() if place not in (most, source))
+    others = sum(each >= enough for place, each in places.items() if place != most and each)
     found = _INSTALLED.match(most)
     named = most[found.end() :] if found else "/".join(most.split("/")[-2:])
     return named + (f" and {counted(others, 'other line')}" if others else "")

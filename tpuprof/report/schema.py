@@ -291,13 +291,15 @@ class HostReadRow:
     """Device-to-host reads of one kind from one source line (empty: unknown), inside steps of all hosts.
 
     `blocked_ms_per_step` is what the training thread spent in them, waiting for the device included and for compiles
-    not.
+    not. `inside` is how many of them a library makes, by its lines; empty where the program itself reads, null where
+    the capture did not note it.
     """
 
     call: str
     source: str
     occurrences: int
     blocked_ms_per_step: float
+    inside: dict[str, int] | None = None
 
 
 @record(frozen=True)

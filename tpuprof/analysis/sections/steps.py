@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -180,11 +181,18 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
 def host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:
     """Reads in steps of all hosts by call and source line, what blocked longest first."""
     totals: dict[tuple[str, str], tuple[int, int]] = {}
+    inside: dict[tuple[str, str], dict[str, int] | None] = {}
     steps = sum(len(host.steps) for host in hosts)
     for each in (read for host in hosts for read in host.host_reads):
-        count, blocked = totals.get((each.call, each.source), (0, 0))
-        totals[each.call, each.source] = (count + each.occurrences, blocked + each.blocked_ps)
-    rows = [HostReadRow(*key, count, ps_to_ms(blocked) / steps) for key, (count, blocked) in totals.items()]
+        key = each.call, each.source
+        count, blocked = totals.get(key, (0, 0))
+        totals[key] = (count + each.occurrences, blocked + each.blocked_ps)
+        known = inside.get(key)
+        inside[key] = known if each.inside is None else dict(Counter(known) + Counter(each.inside))
+    rows = [
+        HostReadRow(*key, count, ps_to_ms(blocked) / steps, inside[key])
+        for key, (count, blocked) in totals.items()
+    ]
     return sorted(rows, key=lambda row: -row.blocked_ms_per_step)
 
 

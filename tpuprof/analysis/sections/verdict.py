@@ -39,7 +39,7 @@ from tpuprof.model.verdict_sentence import A_WAIT, CAPTURE, KEEPS_UP, MEAN, ONE_
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.records import record
-from tpuprof.report.host_lines import library_place
+from tpuprof.report.host_lines import library_place, noted_place
 from tpuprof.report.labels import fallback_text
 from tpuprof.report.late_chip import by_host, last_to_collectives, late_by_turns
 from tpuprof.report.late_host import waited_by_turns
@@ -239,7 +239,8 @@ def _named_read(run: Run, stacks: list[HostStackRow], bound: Bound) -> str:
     if read is None or not read.source:
         return ""
     it_is = "The longest read is" if bound.waits else "It is"
-    inside = library_place(stacks, part.HOST_SYNC, read.source)
+    noted = read.inside is not None
+    inside = noted_place(read.inside or {}) if noted else library_place(stacks, part.HOST_SYNC, read.source)
     within = f" (in {inside})" if inside else ""
     return f" {it_is} {spoken_read(read.call, run.hosts[0].framework)} at {read.source}{within}{_how_often(run, read)}."
 

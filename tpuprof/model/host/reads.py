@@ -7,7 +7,9 @@ source line. Other captures show only the runtime's transfers, without one.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,7 +23,15 @@ from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, sub
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.calls import outermost_calls
 from tpuprof.model.timeline import Track
-from tpuprof.own_events import BLOCKING_SYNC, GRAPH_CUT, HOST_READ, READ_METHODS, WAITS_ALONE
+from tpuprof.own_events import (
+    BLOCKING_SYNC,
+    GRAPH_CUT,
+    HOST_READ,
+    IN_NONE,
+    INSIDE,
+    READ_METHODS,
+    WAITS_ALONE,
+)
 from tpuprof.records import record
 
 # Python-level reads that tpuprof's capture puts on the timeline: methods of Tensor.
@@ -62,7 +72,8 @@ class HostRead:
 
     `blocked_ps` is the time the training thread spent in them inside steps, waiting for the device included. Waits for
     compiles are not: without the read the next graph cut would wait for them. `by_step` has it by the step in which the
-    read begins; summaries of hosts have the sums of all reads instead.
+    read begins; summaries of hosts have the sums of all reads instead. `inside` is how many of them a library makes at
+    which of its lines, empty where the program itself reads; None where the capture did not note it.
     """
 
     call: str
@@ -70,6 +81,7 @@ class HostRead:
     occurrences: int
     blocked_ps: int
     by_step: tuple[int, ...] = ()
+    inside: dict[str, int] | None = None
 
 
 def host_reads(
@@ -196,14 +208,32 @@ def _reads_of(driver: Track, vocabulary: Vocabulary, steps: Steps, held: Spans =
     step = np.searchsorted(steps.start, driver.start[rows], "right") - 1
     rows = rows[(step >= 0) & (driver.start[rows] < steps.end[np.maximum(step, 0)])]
     rows = driver.outermost(rows)  # `print` reads through `item`, and is the one to name
-    stats = driver.stats("call", "source")
+    stats = driver.stats("call", "source", INSIDE)
     calls = driver.plane.stat_text(stats, "call", len(driver))
     sources = driver.plane.stat_text(stats, "source", len(driver))
+    noted = driver.plane.stat_text(stats, INSIDE, len(driver))
     groups: dict[tuple[str, str], list[int]] = {}
     for row in rows.tolist():
         label = calls[row] or call_of(names[int(driver.name_row[row])])
         groups.setdefault((label, sources[row]), []).append(row)
-    return [_read(driver, key, np.array(members, np.int64), steps, held) for key, members in groups.items()]
+    return [
+        replace(
+            _read(driver, (call, source), np.array(members, np.int64), steps, held),
+            inside=_inside([noted[row] for row in members], source),
+        )
+        for (call, source), members in groups.items()
+    ]
+
+
+def _inside(noted: list[str], source: str) -> dict[str, int] | None:
+    """How many reads are at which lines of libraries; None where none of them has a note.
+
+    Where the whole program is a package, its own line is no library's.
+    """
+    counts = Counter(filter(None, noted))
+    return (
+        {line: count for line, count in counts.items() if line not in (IN_NONE, source)} if counts else None
+    )
 
 
 def call_of(name: str) -> str:

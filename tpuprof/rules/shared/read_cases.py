@@ -39,7 +39,7 @@ def read_cases(signals: Signals) -> frozenset[str]:
     every = [row for row in signals.host_reads if row.blocked_ms_per_step >= enough]
     found = [row for row in every if not _by_optimizer(signals, row)]
     rows = [row for row in found if row.call not in IMPLICIT_READS]
-    own = [row for row in rows if row.call in _ARRAYS or not in_library(signals, row.source)]
+    own = [row for row in rows if row.call in _ARRAYS or not in_library(signals, row.call, row.source)]
     calls = {row.call for row in own}
     cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
     cases |= {LIBRARY} if len(own) < len(rows) else set()
@@ -60,7 +60,7 @@ def _may_end_a_loop(signals: Signals, row: HostReadRow) -> bool:
 
 def _by_optimizer(signals: Signals, row: HostReadRow) -> bool:
     """Whether one of torch's optimizers reads the value."""
-    place = in_library(signals, row.source)
+    place = in_library(signals, row.call, row.source)
     return place.startswith(_OPTIMIZERS) and not place.startswith(_NO_OPTIMIZERS)
 
 
@@ -69,6 +69,7 @@ def _reads_several(signals: Signals) -> bool:
     rows = [
         row
         for row in signals.host_reads
-        if row.call not in WAITS_ALONE | _BRANCHES | IMPLICIT_READS and not in_library(signals, row.source)
+        if row.call not in WAITS_ALONE | _BRANCHES | IMPLICIT_READS
+        and not in_library(signals, row.call, row.source)
     ]
     return sum(row.occurrences for row in rows) >= SEVERAL_FROM * len(signals.steps)

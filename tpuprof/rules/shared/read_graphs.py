@@ -68,7 +68,7 @@ def computed_again(signals: Signals) -> Outcome | None:
     evidence += blocked_evidence(signals)
     again = [row for row in rows if row.again_ps]
     first = max(again or rows, key=lambda row: row.again_ps)
-    place = at_place(signals, first.source)
+    place = at_place(signals, first.call, first.source)
     who = f"{spoken(signals, first.call)}{place}{_and_others(again, first)}"
     holds = "" if alone else f", holds training up for {of_each_step(signals, blocked_by_reads(signals))}"
     return failed(
@@ -134,7 +134,7 @@ def own_graphs(signals: Signals) -> Outcome | None:
         return None
     least, most = _limits(signals, sum(signals.computed_again_ms.tolist()) / len(signals.steps))
     first = signals.python_reads[0]
-    place = at_place(signals, first.source)
+    place = at_place(signals, first.call, first.source)
     evidence = [
         Evidence("device idle while the host makes graphs that reads run", made, "ms per step"),
         *blocked_evidence(signals),

@@ -65,7 +65,9 @@ round.
 [library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
 and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
 reads to log can log less often (`logging_steps`, `log_every_n_steps`), and a scheduler that looks at the loss
-(`ReduceLROnPlateau`) can look once per epoch.
+(`ReduceLROnPlateau`) can look once per epoch. transformers looks at `attention_mask` in each forward pass: leave it out
+where no batch is padded, or pass a mask of four dimensions, which it takes as it is. Pyro's checks end with
+`pyro.enable_validation(False)`.
 
 ## How to fix in TorchTPU
 
@@ -331,7 +333,7 @@ def _turns_title(signals: Signals, others: int) -> str:
     first = signals.python_reads[0] if signals.python_reads else None
     read = "A read from the device"
     if first and first.source:
-        read = f"{spoken(signals, first.call)}{at_place(signals, first.source)}"
+        read = f"{spoken(signals, first.call)}{at_place(signals, first.call, first.source)}"
     hold, make = ("holds", "makes") if not others else ("hold", "make")
     more = f" and reads at {counted(others, 'other line')}" if others else ""
     does = f"{hold} training up" if signals.idles_in_reads else f"{make} host and device take turns"
@@ -384,7 +386,7 @@ def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
             evidence, reason=f"values are read, but what they wait for is {format_share(left)} of the step"
         )
     rows = signals.python_reads or signals.host_reads
-    place = at_place(signals, rows[0].source)
+    place = at_place(signals, rows[0].call, rows[0].source)
     known = signals.device_at_most_ms
     sure = known is not None and known < DEVICE_MOSTLY_BUSY_FROM * signals.step_ms and not signals.cpus_taken
     free, taken = Change(unblock=True), f"{format_share(blocked)} of each step"
