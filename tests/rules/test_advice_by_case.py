@@ -21,6 +21,7 @@ from tpuprof.model.compile.unseen import unseen_compiles
 from tpuprof.model.host.reads import IMPLICIT, IMPLICIT_BACKWARD
 from tpuprof.model.python_tools import ANOMALY
 from tpuprof.model.telemetry import StepRecord
+from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Cause
 from tpuprof.report.sections import HostStackRow, InputRow
 from tpuprof.rules.docstring import Page
@@ -251,7 +252,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
             "read",
             "dependent",
         },
-        "input-starved": {"again", "arguments", "batches", "workers", "restarts"},
+        "input-starved": {"again", "back", "arguments", "batches", "workers", "restarts"},
         "uneven-steps": {"work", "input", "read"},
         "recompiles-constant": {"closure", "number"},
         "recompiles-other": {"function", "static", "number", "flow", "ask", "other", "ends", "unseen"},
@@ -667,3 +668,27 @@ def test_a_condition_that_compiles_has_advice_on_loops_that_end_by_a_value(frame
     text = rule.page.remedy("torch_xla").text_for(found.cases)
     assert ("ends a Python loop" in text) is said
     assert "Let the decision be data" in text
+
+
+@pytest.mark.parametrize("framework", ["torch_xla", "torch_tpu", "jax"])
+@pytest.mark.parametrize(
+    ("part", "call", "in_steps", "back"),
+    [
+        ("host_to_device", "device_get", 1.0, True),
+        ("host_to_device", "cpu", 1.0, True),
+        ("host_to_device", "cpu", READS_IN_STEPS_SHARE - 0.1, False),
+        ("host_to_device", "item", 1.0, False),
+        ("input_wait", "cpu", 1.0, False),
+    ],
+)
+def test_what_comes_from_the_device_and_goes_back_may_stay_there(part, call, in_steps, back, framework):
+    """Weights that NumPy constrained in each step were to be "made ahead in threads or processes"."""
+    rule = find_rule("input-starved")
+    situation = reads(1.0, 0.5, 50.0, call)
+    (row,) = situation["report"]["host_reads"]
+    rows = [replace(row, occurrences=round(in_steps * len(situation["steps"])))]
+    facts = {"steps": steps(**{part: 60.0}), "copied_again": 0.0, "report": {"host_reads": rows}}
+    outcome = rule.check(given(**facts, framework=framework))
+    assert outcome.status == "failed"
+    text = rule.page.remedy(framework).text_for(outcome.cases)
+    assert ("goes back to the device" in text) is back

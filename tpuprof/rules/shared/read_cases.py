@@ -26,7 +26,7 @@ IN_BACKWARD = frozenset({"anomaly", "backward"})
 _OPTIMIZERS, _NO_OPTIMIZERS = "torch/optim/", ("torch/optim/lr_scheduler", "torch/optim/swa_utils")
 # Advice for an optimizer that reads what its closure computed, as L-BFGS does; and that for any library.
 OPTIMIZER, LIBRARY = "optimizer", "library"
-_ARRAYS = frozenset({"cpu", "to", "numpy", "tolist", "device_get", "__array__"})
+ARRAYS = frozenset({"cpu", "to", "numpy", "tolist", "device_get", "__array__"})
 
 
 def read_cases(signals: Signals) -> frozenset[str]:
@@ -39,9 +39,9 @@ def read_cases(signals: Signals) -> frozenset[str]:
     every = [row for row in signals.host_reads if row.blocked_ms_per_step >= enough]
     found = [row for row in every if not _by_optimizer(signals, row)]
     rows = [row for row in found if row.call not in IMPLICIT_READS]
-    own = [row for row in rows if row.call in _ARRAYS or not in_library(signals, row.call, row.source)]
+    own = [row for row in rows if row.call in ARRAYS or not in_library(signals, row.call, row.source)]
     calls = {row.call for row in own}
-    cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & _ARRAYS else [])}
+    cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if calls & ARRAYS else [])}
     cases |= {LIBRARY} if len(own) < len(rows) else set()
     cases |= {OPTIMIZER} if len(found) < len(every) else set()
     cases |= {"wait"} if calls & WAITS_ALONE else set()

@@ -19,6 +19,9 @@ before; and in JAX the jitted function whose arguments most of them are.
 
 [again] Copy what does not change to the device once, before the loop.
 
+[back] A step also copies tensors to the host. Where what is computed of them there goes back to the device, compute it
+in torch ops: neither copy is needed then.
+
 [batches] Make batches ahead: worker processes in the DataLoader (num_workers, persistent_workers=True), and
 MpDeviceLoader, whose threads copy them to the device meanwhile. MpDeviceLoader cuts the graph itself whenever it
 hands over a batch, so leave out `torch_xla.sync()`: with both there are two cuts per step. Under SPMD pass
@@ -36,6 +39,9 @@ Keep them: pass `persistent_workers=True`. Where each epoch makes a loader of it
 
 [again] Copy what does not change to the device once, before the loop.
 
+[back] A step also copies tensors to the host. Where what is computed of them there goes back to the device, compute it
+in torch ops: neither copy is needed then.
+
 [batches] Make batches ahead: worker processes in the DataLoader (num_workers, persistent_workers=True,
 prefetch_factor), and copy the next batch with `.to("tpu", non_blocking=True)` before the step that needs it. On a
 device this was not tried. Where one worker or thread makes them already, it is too slow: let several do so.
@@ -49,6 +55,9 @@ Keep them: pass `persistent_workers=True`. Where each epoch makes a loader of it
 ## How to fix in JAX
 
 [again] Copy what does not change to the device once, before the loop: `jax.device_put` outside it.
+
+[back] A step also copies arrays to the host. Where what is computed of them there goes back to the device, compute it
+with `jax.numpy` inside the jitted step: neither copy is needed then.
 
 [arguments] A jitted function copies each NumPy array that it is given to the device in each call. Put what does not
 change (a data set, a table, a mask) there once, by `jax.device_put` before the loop, and take a batch's rows from it
@@ -92,10 +101,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof import parts as part
+from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.host_lines import SEEN_FROM_SHARE, Where, lines_of, lines_told, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.shared.read_cases import ARRAYS
 from tpuprof.rules.shared.step_shares import of_each_step
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
@@ -147,6 +158,7 @@ PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
         "copied_at",
         "copying_ms",
         "device_type",
+        "python_reads_if_seen",
         "stacks_if_sampled",
         "input_pipelines",
     ),
@@ -199,7 +211,8 @@ def check(signals: Signals) -> Outcome:
         evidence,
         title=f"The device waits {of_each_step(signals, share * signals.step_ms)} for {data}{at}",
         price=price,
-        cases=frozenset({"arguments"}) if given else _cases(waits, again, signals.input_pipelines),
+        cases=_goes_back(signals, largest)
+        | (frozenset({"arguments"}) if given else _cases(waits, again, signals.input_pipelines)),
     )
 
 
@@ -219,6 +232,15 @@ def _cases(waits: dict[str, float], again: float, rows: list[InputRow]) -> froze
     if same <= (1 - AGAIN_FROM_SHARE) * whole:
         found |= {_ADVICE[row.diagnosis] for row in rows if row.diagnosis in _ADVICE} or {"batches"}
     return frozenset(found)
+
+
+def _goes_back(signals: Signals, largest: str) -> frozenset[str]:
+    """Whether what is copied to the device may be computed of arrays that most steps copy to the host."""
+    often = READS_IN_STEPS_SHARE * len(signals.steps)
+    reads = (row for row in signals.python_reads_if_seen if row.call in ARRAYS)
+    return frozenset(
+        {"back"} if largest == part.HOST_TO_DEVICE and sum(row.occurrences for row in reads) >= often else ()
+    )
 
 
 def _of_input(signals: Signals) -> set[str]:
