@@ -21,8 +21,8 @@ from tpuprof.run_folder import PROFILE_SUFFIX, run_infos
 # What an analysis says of a run that holds no more than this.
 UNENDED = "the program had not ended when this was written, or was killed: what it did after the recording is unknown"
 
-# The same of a program that failed, where no step was seen.
-NO_STEP = "no training step was seen before, so what was captured may be its start alone"
+# The same of a program that failed and was recorded by the clock.
+NO_STEP = "no steps were followed, so what was captured may be from before the training"
 
 
 class Interim:
