@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.own_events import IN_NONE, INSIDE
+from tpuprof.read_places import IN_NONE, INSIDE
 
 CUT, READ = "train (train.py:20)", "train.py:25"
 

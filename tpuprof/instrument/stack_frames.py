@@ -8,7 +8,7 @@ import traceback
 from types import FrameType
 
 from tpuprof.instrument.stack_text import is_framework, is_own, is_package, is_users
-from tpuprof.own_events import ANY_OP
+from tpuprof.read_places import ANY_OP
 
 MAX_FRAMES = 8
 _USERS, _PACKAGE, _FRAMEWORKS, _OTHER = range(4)

@@ -11,7 +11,8 @@ from tpuprof.instrument.skipped_by_dynamo import skip
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.stack_frames import library_line, user_line
 from tpuprof.instrument.state import STATE, note_failure
-from tpuprof.own_events import HOST_READ, IN_NONE, INSIDE
+from tpuprof.own_events import HOST_READ
+from tpuprof.read_places import IN_NONE, INSIDE
 
 Function = Callable[..., Any]
 # Opens an event for a call with these arguments; None where it is none that counts.

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from tpuprof.own_events import ANY_OP
 from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
+from tpuprof.read_places import ANY_OP
 from tpuprof.records import record
 from tpuprof.report.labels import source_of
 from tpuprof.report.sections import HostStackRow

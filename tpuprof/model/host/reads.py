@@ -27,11 +27,10 @@ from tpuprof.own_events import (
     BLOCKING_SYNC,
     GRAPH_CUT,
     HOST_READ,
-    IN_NONE,
-    INSIDE,
     READ_METHODS,
     WAITS_ALONE,
 )
+from tpuprof.read_places import IN_NONE, INSIDE
 from tpuprof.records import record
 
 # Python-level reads that tpuprof's capture puts on the timeline: methods of Tensor.
