@@ -13,6 +13,15 @@ STEP, COUNT = 100_000, 8
 COPY, COMPUTE = 70_000, 25_000
 
 
+def threads():
+    """A trace of marked steps, and its lines: the training thread, the one that computes, and one of the client's."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(COUNT):
+        python.event("train", number * STEP, STEP, _r=1, step_num=number)
+    return trace, python, trace.host().line("tf_XLAEigen/1"), trace.host().line("tf_XLAPjRtCpuClient/7")
+
+
 def loop(
     *,
     event="H2D Dispatch",
@@ -22,12 +31,9 @@ def loop(
     waits_from=8_000,
 ):
     """Steps of 100 ms: a call gives arrays to a pool thread, which copies them for 70 ms; then the device works."""
-    trace = TraceBuilder()
-    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
-    pool = trace.host().line("tf_XLAPjRtCpuClient/7")
+    trace, python, run, pool = threads()
     for number in range(COUNT):
         at = number * STEP
-        python.event("train", at, STEP, _r=1, step_num=number)
         python.event("PjitFunction(split)", at + 10, 20)
         python.event("PjitFunction(train_step)", at + 100, 4_000)
         python.event("DevicePut", at + (200 if put == "train_step" else 4_500), 3_000)
@@ -107,12 +113,9 @@ def test_the_line_that_waits_need_not_be_the_call_that_is_given_the_arrays(call,
 
 def beside(copy, event="H2D Dispatch"):
     """Steps of 100 ms of torch_xla: `.to(device)` takes 20 ms, and the client goes on copying beside the host's work."""
-    trace = TraceBuilder()
-    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
-    pool = trace.host().line("tf_XLAPjRtCpuClient/7")
+    trace, python, run, pool = threads()
     for number in range(COUNT):
         at = number * STEP
-        python.event("train", at, STEP, _r=1, step_num=number)
         python.event(
             "tpuprof.upload", at + 100, 20_000, tpuprof="upload", call="to", source="t.py:31", again=1
         )

@@ -1,53 +1,28 @@
 """Compiles of reads that no call of the program asks for: samples show their lines, not the step's graph cut."""
 
-import json
-
 import pytest
 
-from tests.builders import TraceBuilder
-from tpuprof.analysis.analyze import analyze_run
+from tests.model.test_compiles_in_reads import CUT, READ, steps_that_compile
 from tpuprof.analysis.sections.compiles import _cause
 from tpuprof.model.compile.cause import CompileCause
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.in_reads import ON_HOST
 from tpuprof.model.host.reads import IMPLICIT
 
-CUT, READ = "train (train.py:20)", "train.py:25"
 SAMPLE = {"call": "step()", "source": READ, "frames": f"train ({READ})", "user_call": "step()"}
 
 
 def run(folder, *, transfer=True, sampled=True, counters=None):
     """Eight steps with a graph cut each, and in the fourth one a compile before it, which a transfer may follow."""
-    trace = TraceBuilder()
-    python = trace.host().line("python")
-    records = []
-    for number in range(8):
-        at = number * 100_000
-        python.event("train_step", at, 100_000, _r=1, step_num=number, tpuprof="step", origin="user")
-        if number == 3:
-            python.event("XLAGraphExecutor::Compile", at + 1_000, 30_000, graph_hash="read")
-            if sampled:
-                trace.sampled(at, 40_000, cpu=39_000, ops=0, stack=1, **SAMPLE)
-            if transfer:
-                python.event("PjRtComputationClient::TransferFromDevice", at + 32_000, 1_000)
-        python.event(
-            "tpuprof.graph_cut", at + 50_000, 40_000, tpuprof="graph_cut", call="sync", source="train.py:20"
-        )
-        python.event("StepMarker", at + 50_000, 50)
-        python.event("XLAGraphExecutor::Compile", at + 50_100, 30_000, graph_hash=f"hash{number}")
-        compiles = [{"graphs": 1, "seconds": 0.05, "frames": [CUT]}]
-        records.append(
-            {
-                "step": number, "wall_ns": 10**8, "captured": True, "counters": counters or {"MarkStep": 1},
-                "compiles": compiles,
-            }
-        )  # fmt: skip
-    trace.write(folder / "plugins" / "profile" / "one" / "host.xplane.pb")
-    notes = folder / "tpuprof"
-    notes.mkdir()
-    (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": []}))
-    (notes / "telemetry.host.0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
-    return analyze_run(folder)
+
+    def implicit(trace, python, at):
+        python.event("XLAGraphExecutor::Compile", at + 1_000, 30_000, graph_hash="read")
+        if sampled:
+            trace.sampled(at, 40_000, cpu=39_000, ops=0, stack=1, **SAMPLE)
+        if transfer:
+            python.event("PjRtComputationClient::TransferFromDevice", at + 32_000, 1_000)
+
+    return steps_that_compile(folder, implicit, 50_000, counters or {"MarkStep": 1})
 
 
 @pytest.mark.parametrize(

@@ -11,34 +11,39 @@ from tpuprof.read_places import IN_NONE, INSIDE
 CUT, READ = "train (train.py:20)", "train.py:25"
 
 
-def run(folder):
-    """Eight steps, of which each compiles in its graph cut; the fourth one's read runs a graph of its own."""
+def steps_that_compile(folder, also, cut_at=10, counters=None):
+    """The report of eight steps, each of which compiles in its graph cut; `also(trace, python, at)` adds to the fourth."""
     trace = TraceBuilder()
     python = trace.host().line("python")
     records = []
     for number in range(8):
         at = number * 100_000
         python.event("train_step", at, 100_000, _r=1, step_num=number, tpuprof="step", origin="user")
-        python.event(
-            "tpuprof.graph_cut", at + 10, 60_000, tpuprof="graph_cut", call="sync", source="train.py:20"
-        )
-        python.event("StepMarker", at + 10, 50)
-        python.event("XLAGraphExecutor::Compile", at + 100, 50_000, graph_hash=f"hash{number}")
+        cut = {"tpuprof": "graph_cut", "call": "sync", "source": "train.py:20"}
+        python.event("tpuprof.graph_cut", at + cut_at, 45_000, **cut)
+        python.event("StepMarker", at + cut_at, 50)
+        python.event("XLAGraphExecutor::Compile", at + cut_at + 90, 40_000, graph_hash=f"hash{number}")
         if number == 3:
-            python.event(
-                "tpuprof.host_read", at + 70_000, 20_000, tpuprof="host_read", call="item", source=READ
-            )
-            python.event("XLAGraphExecutor::Compile", at + 71_000, 10_000, graph_hash="mean")
+            also(trace, python, at)
         compiles = [{"graphs": 1, "seconds": 0.05, "frames": [CUT]}]
-        records.append(
-            {"step": number, "wall_ns": 10**8, "captured": True, "counters": {}, "compiles": compiles}
-        )
+        facts = {"wall_ns": 10**8, "captured": True, "counters": counters or {}, "compiles": compiles}
+        records.append({"step": number, **facts})
     trace.write(folder / "plugins" / "profile" / "one" / "host.xplane.pb")
     notes = folder / "tpuprof"
     notes.mkdir()
     (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": []}))
     (notes / "telemetry.host.0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
     return analyze_run(folder)
+
+
+def run(folder):
+    """Such steps, of which the fourth one's read runs a graph of its own."""
+
+    def read(_trace, python, at):
+        python.event("tpuprof.host_read", at + 70_000, 20_000, tpuprof="host_read", call="item", source=READ)
+        python.event("XLAGraphExecutor::Compile", at + 71_000, 10_000, graph_hash="mean")
+
+    return steps_that_compile(folder, read)
 
 
 def test_each_compile_has_the_line_that_made_it(tmp_path):

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tpuprof.instrument.stack_frames import user_frames
+from tpuprof.instrument.state import compile_ns
 from tpuprof.run_folder import CLASSES_PER_DOUBLING
 from tpuprof.units import NS_PER_S, US_PER_S
 
@@ -79,9 +80,9 @@ class Aftermath:
 
     def __init__(self, extension: Any, write: Callable[[dict[str, Any]], object]) -> None:
         self.found = After()
-        # Bound once: the training thread asks them at each graph cut.
+        self._extension = extension
+        # Bound once: the training thread asks it at each graph cut.
         self._value = extension._xla_counter_value
-        self._metric = extension._xla_metric_data
         self._drain_compiles = getattr(extension, "drain_compiles", None)
         self._write = write
         self._process = os.getpid()
@@ -89,7 +90,7 @@ class Aftermath:
         # What was noted so far, as in a recording by the clock, did not come after it.
         self._drain()
         self._compiles = self._made()
-        self._compile_ns = self._spent()
+        self._compile_ns = compile_ns(extension)
         self._asked = False
         self._opened = self._written = time.monotonic()
         self._last_compiling = -1
@@ -174,14 +175,9 @@ class Aftermath:
     def _made(self) -> int:
         return int(self._value("UncachedCompile") or 0)
 
-    def _spent(self) -> float:
-        """Time that torch_xla has compiled for (ns)."""
-        data = self._metric("CompileTime")
-        return float(data[1]) if data else 0.0
-
     def _spent_since(self) -> float:
         """Time that torch_xla has compiled for since this was asked last (s)."""
-        before, self._compile_ns = self._compile_ns, self._spent()
+        before, self._compile_ns = self._compile_ns, compile_ns(self._extension)
         return (self._compile_ns - before) / NS_PER_S
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tpuprof.instrument.stack_frames import user_frames
-from tpuprof.instrument.state import counter
+from tpuprof.instrument.state import compile_ns, counter
 from tpuprof.units import NS_PER_S
 
 COUNTERS = (
@@ -106,10 +106,10 @@ class Telemetry:
         self.compiles_under_way()
         self._before_cut = (self.compiles_so_far(), time.perf_counter())
         # A framework without graph cuts notes its compiles itself.
-        self._cuts_graphs = not hasattr(extension, "drain_compiles")
+        self._drain = getattr(extension, "drain_compiles", None)
         # Graphs that are in a note already, and the time of all compiles up to then (ns).
         self._noted = self.compiles_so_far()
-        self._noted_ns = self._compile_ns()
+        self._noted_ns = compile_ns(extension)
         self.records: list[StepRecord] = []
 
     def compiles_so_far(self) -> int:
@@ -135,8 +135,7 @@ class Telemetry:
 
     def before_cut(self) -> None:
         """Remember where the counters stand before a graph cut."""
-        self._note_uncut()
-        self._before_cut = (self.compiles_so_far(), time.perf_counter())
+        self._before_cut = (self._note_uncut(), time.perf_counter())
 
     def after_cut(self) -> None:
         """Keep a record, with the Python frames, if the cut compiled."""
@@ -145,26 +144,24 @@ class Telemetry:
         graphs = self.compiles_so_far() - compiles
         if graphs > 0:
             self._compiles.append(CompileRecord(graphs, time.perf_counter() - began, user_frames()))
-            self._noted, self._noted_ns = compiles + graphs, self._compile_ns()
+            self._noted, self._noted_ns = compiles + graphs, compile_ns(self._extension)
 
-    def _note_uncut(self) -> None:
-        """Keep a record of what compiled since the last note: no graph cut did, so its lines are unknown."""
-        graphs = self.compiles_so_far() - self._noted
-        if graphs <= 0 or not self._cuts_graphs:
-            return
-        before, self._noted_ns = self._noted_ns, self._compile_ns()
-        self._noted += graphs
-        self._compiles.append(CompileRecord(graphs, (self._noted_ns - before) / NS_PER_S, []))
+    def _note_uncut(self) -> int:
+        """Keep a record of what compiled since the last note: no graph cut did, so its lines are unknown.
 
-    def _compile_ns(self) -> float:
-        """How long torch_xla has compiled since the process began (ns); it counts a compile as that ends."""
-        data = self._extension._xla_metric_data("CompileTime")
-        return float(data[1]) if data else 0.0
+        Returns how many graphs were compiled so far.
+        """
+        compiles = self.compiles_so_far()
+        graphs = compiles - self._noted
+        if graphs > 0 and self._drain is None:
+            before, self._noted_ns = self._noted_ns, compile_ns(self._extension)
+            self._noted = compiles
+            self._compiles.append(CompileRecord(graphs, (self._noted_ns - before) / NS_PER_S, []))
+        return compiles
 
     def _drain_compiles(self) -> None:
         """Take the compiles over that a framework without graph cuts noted itself."""
-        drain = getattr(self._extension, "drain_compiles", None)
-        for graphs, seconds, frames in drain() if drain is not None else ():
+        for graphs, seconds, frames in self._drain() if self._drain is not None else ():
             self._compiles.append(CompileRecord(graphs, seconds, frames))
 
     def end_step(self, step: int, start_ns: int, wall_ns: int, *, captured: bool) -> StepRecord:

@@ -124,3 +124,9 @@ def _has_interrupted(below: FrameType, frame: FrameType) -> bool:
 def counter(extension: Any, name: str) -> int:
     """The value of a torch_xla counter, 0 where it has not counted yet."""
     return int(extension._xla_counter_value(name) or 0)
+
+
+def compile_ns(extension: Any) -> float:
+    """How long torch_xla has compiled since the process began (ns); it counts a compile as that ends."""
+    data = extension._xla_metric_data("CompileTime")
+    return float(data[1]) if data else 0.0

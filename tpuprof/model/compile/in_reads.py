@@ -35,51 +35,57 @@ def with_reads(
     """
     if driver is None or not compiles:
         return compiles
-    events = driver.plane.events.names
-    reads = driver.outermost(driver.named(HOST_READ)) if HOST_READ in events else np.empty(0, np.int64)
-    cuts = driver.named(GRAPH_CUT) if GRAPH_CUT in events else reads[:0]
-    stats = driver.stats("call", "source")
-    calls = driver.plane.stat_text(stats, "call", len(driver))
-    sources = driver.plane.stat_text(stats, "source", len(driver))
+    reads, cuts = driver.outermost(driver.named(HOST_READ)), driver.named(GRAPH_CUT)
+    if not len(reads) and not len(cuts):
+        return compiles
 
     def around(rows: Int64, time: int) -> list[int]:
         found: list[int] = rows[(driver.start[rows] <= time) & (driver.end[rows] > time)].tolist()
         return found
 
-    implicit = _before_unasked(compiles, driver, words, cuts)
-    found = []
-    for each in compiles:
-        within = around(reads, each.start_ps)
-        if each.frames or around(cuts, each.start_ps):
-            frame = ""
-        elif within:
-            frame = f"{calls[within[0]]} ({sources[within[0]]})"
-        elif each.start_ps in implicit:
-            source = seen_at(samples, each.start_ps + each.duration_ps // 2)
-            frame = (IMPLICIT if all_lowered else ON_HOST) + (f" ({source})" if source else "")
-        else:
-            frame = ""
-        found.append(replace(each, frames=(frame,), in_read=True) if frame else each)
-    return found
+    unframed = [each for each in compiles if not each.frames and not around(cuts, each.start_ps)]
+    asked = {each.start_ps: within[0] for each in unframed if (within := around(reads, each.start_ps))}
+    others = [each for each in unframed if each.start_ps not in asked]
+    frames = _frames_of(driver, asked)
+    for each in _before_unasked(others, compiles, driver, words, cuts):
+        source = seen_at(samples, each.start_ps + each.duration_ps // 2)
+        call = IMPLICIT if all_lowered else ON_HOST
+        frames[each.start_ps] = f"{call} ({source})" if source else call
+    return [
+        replace(each, frames=(frame,), in_read=True)
+        if not each.frames and (frame := frames.get(each.start_ps))
+        else each
+        for each in compiles
+    ]
 
 
-def _before_unasked(compiles: list[Compile], driver: Track, words: Vocabulary, cuts: Int64) -> set[int]:
-    """When those compiles of the thread began (ps) that a transfer follows which no read of the program makes.
+def _frames_of(driver: Track, rows: dict[int, int]) -> dict[int, str]:
+    """The reads in those rows as frames, by the same keys."""
+    if not rows:
+        return {}
+    stats = driver.stats("call", "source")
+    calls = driver.plane.stat_text(stats, "call", len(driver))
+    sources = driver.plane.stat_text(stats, "source", len(driver))
+    return {key: f"{calls[row]} ({sources[row]})" for key, row in rows.items()}
+
+
+def _before_unasked(
+    some: list[Compile], compiles: list[Compile], driver: Track, words: Vocabulary, cuts: Int64
+) -> list[Compile]:
+    """Those of some compiles of the thread that a transfer follows which no read of the program makes.
 
     No other compile and no graph cut comes between. Without graph cuts the trace does not show which reads are the
     program's own.
     """
-    if not len(cuts):
-        return set()
+    if not some or not len(cuts):
+        return []
     transfers = np.sort(driver.start[unasked_reads(driver, words)])
-    if not len(transfers):
-        return set()
-    begins = np.array([each.start_ps for each in compiles], np.int64)
-    others = np.sort(np.concatenate([begins, driver.start[cuts]]))
+    others = np.sort(np.concatenate([[each.start_ps for each in compiles], driver.start[cuts]]))
+    begins = np.array([each.start_ps for each in some], np.int64)
     never = np.iinfo(np.int64).max
     read_at, next_at = (
         np.append(times, never)[np.searchsorted(times, begins, "right")] for times in (transfers, others)
     )
     # Threads that compile beside the training thread are none of its reads.
-    own = np.isin(begins, driver.start)
-    return set(begins[own & (read_at < next_at)].tolist())
+    found = np.isin(begins, driver.start) & (read_at < next_at)
+    return [each for each, is_one in zip(some, found.tolist(), strict=True) if is_one]

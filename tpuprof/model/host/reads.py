@@ -23,13 +23,7 @@ from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, sub
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.calls import outermost_calls
 from tpuprof.model.timeline import Track
-from tpuprof.own_events import (
-    BLOCKING_SYNC,
-    GRAPH_CUT,
-    HOST_READ,
-    READ_METHODS,
-    WAITS_ALONE,
-)
+from tpuprof.own_events import BLOCKING_SYNC, GRAPH_CUT, HOST_READ, READ_METHODS, WAITS_ALONE
 from tpuprof.read_places import IN_NONE, INSIDE
 from tpuprof.records import record
 
