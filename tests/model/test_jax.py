@@ -187,7 +187,7 @@ def test_many_calls_of_one_function_are_no_ops_that_run_one_by_one(analyze, othe
     assert found.status == "failed"
     assert ("A step calls jitted functions 30 times, most often act, and" in found.title) is one_function
     # They have the events that ops have: untrue is that ops run one by one.
-    named = "A step runs 30 programs one by one (23 x act, 1 x other0, 1 x other1 and 5 others)"
+    named = "A step runs 30 programs one by one (23 x act, 1 x other0, 1 x other1 and 5 calls of 5 others)"
     assert found.title.startswith(named) is not one_function
     assert not [each for each in found.evidence if "ops" in each.text]
     assert (found.savings.low == pytest.approx(0)) is one_function

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
@@ -128,6 +129,11 @@ def beside(stacks: list[HostStackRow], part: str, first: Where) -> Where | None:
     enough = LINE_FROM_SHARE * top_line(rest, part)[1]
     taken = {place for row in here for place in places_of_users(row.frames)}
     return caller_of(rest, part, enough, taken | places_that_train(stacks, places_of_users, LOOP_FROM_SHARE))
+
+
+def in_all(row: HostStackRow) -> HostStackRow:
+    """A row as if the device idled for all of its time."""
+    return replace(row, exposed_ms_per_step=row.exposed_ms_per_step + row.hidden_ms_per_step)
 
 
 def lines_told(stacks: list[HostStackRow], part: str) -> list[Where]:

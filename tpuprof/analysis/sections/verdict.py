@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
+from tpuprof.analysis.sections.host_behind import said_of_work_behind
 from tpuprof.analysis.sections.host_words import host_beside, host_sentence, in_words_of, with_event
 from tpuprof.analysis.sections.main_op import main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
@@ -176,6 +177,7 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
     uneven = "" if few else _uneven(run, bound, times)
     beside = host_beside(times, rows.host_stacks)
     text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail, beside) + uneven
+    text += said_of_work_behind(bound, times, rows.host_stacks, sum(len(host.steps) for host in run.hosts))
     text = with_sparse(with_event(text, times, run), times, run)
     if bound.word == part.COMPILE:
         compiles = compile_sentence(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tpuprof.records import record
-from tpuprof.report.host_lines import PYTHON, Where, calls_programs, is_at, where_of
+from tpuprof.report.host_lines import PYTHON, Where, calls_programs, in_all, is_at, where_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, PRICED_FROM_SHARE, SAMPLED_FROM_MS
 from tpuprof.signals import Signals
@@ -42,7 +41,7 @@ def half_hidden(signals: Signals, sampled: Mapping[str, float], hidden: float) -
     enough = total / signals.step_ms >= FAILS_FROM_SHARE and exposed / signals.step_ms >= PRICED_FROM_SHARE
     if not enough or total * len(signals.steps) < SAMPLED_FROM_MS:
         return None
-    stacks = [_in_all(row) if row.part in sampled else row for row in signals.host_stacks]
+    stacks = [in_all(row) if row.part in sampled else row for row in signals.host_stacks]
     times = dict.fromkeys(sampled, 0.0)
     for row in stacks:
         if row.part in sampled:
@@ -64,7 +63,3 @@ def half_hidden(signals: Signals, sampled: Mapping[str, float], hidden: float) -
         times=times,
         stacks=stacks,
     )
-
-
-def _in_all(row: HostStackRow) -> HostStackRow:
-    return replace(row, exposed_ms_per_step=row.exposed_ms_per_step + row.hidden_ms_per_step)

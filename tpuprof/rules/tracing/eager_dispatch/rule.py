@@ -94,7 +94,7 @@ from tpuprof.signals import Signals
 from tpuprof.signals.device import JOIN
 from tpuprof.signals.telemetry import CompileLimit
 from tpuprof.simulate.change import Change
-from tpuprof.units import PS_PER_MS, count_of, counted, format_share, listed
+from tpuprof.units import PS_PER_MS, count_of, counted, format_share
 
 # Programs of a step from which its ops run one by one (programs), as for torch_xla's eager mode: a fused step of the
 # smallest model has four (measured with torch_tpu 0.2), its forward and backward pass and update one by one over 20.
@@ -320,9 +320,18 @@ def _what(found: EagerDispatch) -> str:
 
 
 def _named(found: EagerDispatch) -> str:
-    """What is called most often: ops, or jitted functions of the program's own, which have the same events."""
-    named = [count_of(calls, name) for name, calls in found.called if calls > CALLED_FROM]
-    return listed(named, len(named), "other", found.kinds)
+    """What is called most often: ops, or jitted functions of the program's own, which have the same events.
+
+    The calls add up to all programs: "394 programs (3 times 128 of them and 2 others)" read as a wrong sum.
+    """
+    most = [(name, calls) for name, calls in found.called if calls > CALLED_FROM]
+    named = ", ".join(count_of(calls, name) for name, calls in most)
+    kinds, left = found.kinds - len(most), round(found.programs - sum(calls for _, calls in most))
+    return (
+        f"{named} and {counted(left, 'call')} of {counted(kinds, 'other')}"
+        if kinds > 0 and left > 0
+        else named
+    )
 
 
 def _said(found: EagerDispatch, *, one_function: bool, deferred: bool, programs: float) -> str:
