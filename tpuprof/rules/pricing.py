@@ -39,7 +39,10 @@ ON_A_FREE_MACHINE = (
     "but the host does not"
 )
 # The same where the calls that go take CPUs from the device themselves, and so do their programs.
-WITHOUT_THE_CALLS = "the device is this machine's CPU; the upper end assumes that it becomes faster without the CPU time of the calls"
+WITHOUT_THE_CALLS = (
+    "the device is this machine's CPU; the upper end assumes that it becomes faster "
+    "without the CPU time of the calls"
+)
 # Where host and device take CPUs from each other, and the fix takes out work of one.
 BESIDE_IT = "the device is this machine's CPU; the upper end counts all CPU time of the work that goes away"
 # Where a fix lets the host work while such a device does: how much of the time of both is saved then is unknown.
