@@ -220,6 +220,16 @@ def test_an_optimizer_of_the_users_own_is_no_forward_pass():
     assert forward_at([update, backward]) is None
 
 
+def test_what_runs_without_gradients_is_no_forward_pass():
+    """PPO's agent plays under `@torch.no_grad()`; what it traces there was "what the backward pass traces again"."""
+    act, backward = graph(17, 8.0, "act"), graph(82, 6.0, below=[BACKWARD])
+    without = "decorate_context (/venv/lib/python3.11/site-packages/torch/utils/_contextlib.py:120)"
+    assert forward_at([act, backward]).function == "act"
+    act = replace(act, frames=[*act.frames[:-1], without, act.frames[-1]])
+    assert forward_at([act, backward]) is None
+    assert forward_at([act, graph(20, 1.0, "evaluate"), backward]).function == "evaluate"
+
+
 def test_a_line_that_reads_is_no_forward_pass():
     """A callback that reads the norm of each gradient traces what it reads, after the backward pass."""
     logs, backward = graph(12, 4.0, "on_batch_end", at=85), graph(82, 6.0, below=[BACKWARD])

@@ -1,5 +1,7 @@
 """`tracing-bound` has the lines that trace as evidence, so that reports by line show it."""
 
+from dataclasses import replace
+
 from tests.rules.given import given
 from tests.rules.test_each_rule import CASES
 from tpuprof.parts import INPUT_WAIT, TRACING
@@ -32,3 +34,22 @@ def test_a_graph_cut_is_named_behind_lines_that_can_be_written_otherwise():
         "/home/u/train.py:7",
         "/home/u/train.py:12",
     ]
+
+
+def test_a_function_that_the_verdict_names_stands_before_the_lines():
+    """Of an agent that plays, the verdict named `collect`, and the finding the line of the optimizer."""
+    loop = "<module> (/home/u/train.py:90)"
+    plays = [row(TRACING, line, 2.5) for line in (20, 21, 22, 23)]
+    rows = [
+        *(replace(each, frames=[loop, each.frames[0].replace("step", "collect")]) for each in plays),
+        replace(row(TRACING, 38, 4.0), frames=["<module> (/home/u/train.py:38)"]),
+    ]
+    situation = next(given_ for _, status, given_ in CASES["tracing-bound"] if status == "failed")
+    found = outcome_of(find_rule("tracing-bound"), given(**{**situation, "stacks_if_sampled": rows}))
+    first, second, *_ = [each for each in found.evidence if each.source]
+    assert (first.text, first.value, first.source) == (
+        "tracing in collect that leaves the device idle",
+        10.0,
+        "/home/u/train.py:20",
+    )
+    assert second.source == "/home/u/train.py:38"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
@@ -40,8 +41,9 @@ TRACING_LOOP_FROM_SHARE = 0.9
 _BACKWARD = "_engine_run_backward"
 _CUTS = {"sync", "mark_step"}
 _BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", *_CUTS}
-# The file in which torch calls each optimizer's `step`.
-_OPTIMIZER = "/torch/optim/optimizer.py:"
+# Where torch calls each optimizer's `step`, and what `@torch.no_grad()` makes of a function: no backward pass goes
+# through either. An agent that plays without gradients was named as what the backward pass repeats.
+_NO_BACKWARD = re.compile(r"/torch/optim/optimizer\.py:|^decorate_context \(.*/torch/utils/_contextlib\.py:")
 
 
 def mostly_at(stacks: list[HostStackRow], part: str = TRACING) -> list[Where]:
@@ -117,10 +119,11 @@ def library_at(stacks: list[HostStackRow]) -> Where | None:
 
 
 def _is_beside_forward(row: HostStackRow) -> bool:
-    """Whether a stack is of the backward pass, the graph cut, or an optimizer's update, which may be the user's own."""
-    return bool(_BESIDE_FORWARD & others_names(row.frames)) or any(
-        _OPTIMIZER in frame for frame in row.frames
-    )
+    """Whether a stack is of the backward pass, the graph cut, an optimizer's update, or code without gradients.
+
+    Optimizers may be the user's own.
+    """
+    return bool(_BESIDE_FORWARD & others_names(row.frames)) or any(map(_NO_BACKWARD.search, row.frames))
 
 
 def _tracing_rows(stacks: list[HostStackRow]) -> list[HostStackRow]:

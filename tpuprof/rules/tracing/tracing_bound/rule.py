@@ -44,7 +44,7 @@ from tpuprof import parts as part
 from tpuprof.report.host_lines import running
 from tpuprof.report.labels import phase_title
 from tpuprof.report.schema import Evidence
-from tpuprof.report.tracing_lines import lines_that_trace
+from tpuprof.report.tracing_lines import lines_that_trace, mostly_at
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.turns import takes_turns
 from tpuprof.rules.shared.uncut import SEE, uncut
@@ -122,10 +122,19 @@ def check(signals: Signals) -> Outcome:
 
 
 def _lines(signals: Signals) -> list[Evidence]:
-    """The program's lines with most exposed tracing, of captures with samples."""
-    lines = lines_that_trace(signals.stacks_if_sampled)[:SHOWN]
-    return [
-        Evidence(f"tracing that leaves the device idle{running(call)}", exposed, "ms per step", source=source)
+    """The program's lines with most exposed tracing, of captures with samples.
+
+    A function that the verdict names stands first: of the training loop, one line alone may well have more.
+    """
+    stacks, what = signals.stacks_if_sampled, "tracing that leaves the device idle"
+    lines = lines_that_trace(stacks)[:SHOWN]
+    named = [each for each in mostly_at(stacks) if each.function]
+    functions = [
+        Evidence(what.replace(" ", f"{each.doing} ", 1), each.ms, "ms per step", source=each.source)
+        for each in named
+    ]
+    return functions + [
+        Evidence(f"{what}{running(call)}", exposed, "ms per step", source=source)
         for source, call, exposed, _ in lines
         if source and exposed
     ]
