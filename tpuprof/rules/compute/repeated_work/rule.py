@@ -17,15 +17,16 @@ The ops with their device time and source lines, and on how many devices each co
 
 Split the batch: `xs.mark_sharding(batch, mesh, ("data", None))` before the step uses it, for each batch, or
 `input_sharding=xs.ShardingSpec(mesh, ("data", None))` for `MpDeviceLoader`. Look for a `mark_sharding` of an activation
-with `None` for every axis: it gathers the value, and all that follows is computed on every device. Where inputs are
-split, a value of unknown sharding between layers may need a mark of its own.
+with `None` for every axis: it gathers the value, and all that follows is computed on every device. An axis of the mesh
+that has one device splits nothing: name another one. Where inputs are split, a value of unknown sharding between layers
+may need a mark of its own.
 
 ## How to fix in JAX
 
 Give the batch to the step in pieces: `jax.device_put(batch, NamedSharding(mesh, P("data")))`, or `in_shardings` of
-`jax.jit`. Look at the line of each op for what makes a value whole before it: `with_sharding_constraint(h, P())`
-between layers, `device_put` to a replicated sharding between two functions, `out_shardings` without an axis. Constrain
-it to `P("data")` instead.
+`jax.jit`. An axis of the mesh that has one device splits nothing. Look at the line of each op for what makes a value
+whole before it: `with_sharding_constraint(h, P())` between layers, `device_put` to a replicated sharding between two
+functions, `out_shardings` without an axis. Constrain it to `P("data")` instead.
 
 ## Limits and false positives
 
