@@ -6,6 +6,7 @@ from tests.builders import TraceBuilder
 from tests.rules.given import given, steps
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.input.input_starved.rule import BESIDE_FROM
+from tpuprof.rules.pricing import BESIDE_IT
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
 
@@ -136,4 +137,4 @@ def test_a_copy_that_goes_on_in_the_runtime_may_be_saved_too(analyze, copy, high
     finding = found(analyze(beside(copy)))
     assert finding.savings.low == pytest.approx(20, abs=1.5)
     assert finding.savings.high == pytest.approx(high, abs=1.5)
-    assert ("the upper end counts all the time" in finding.savings.note) is (high > 20)
+    assert (BESIDE_IT in finding.savings.note) is (high > 20)

@@ -31,6 +31,7 @@ def run_warnings(run: Run, compiles: Sequence[CompileRow] = ()) -> list[str]:
                 *outside_capture(host.steps.wall_ps, host.after_steps, between_steps(host.steps)),
                 *stretched(host.steps.wall_ps, _compiling(host), host.after_steps),
                 *quicker_compiles(_compiling(host), host.after_steps),
+                *([host.later_part.warning] if host.later_part is not None else []),
                 *_unmarked_calls(host),
                 *_in_no_finding(host, compiles),
             )

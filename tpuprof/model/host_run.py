@@ -12,13 +12,14 @@ from tpuprof.decode.limited import limited
 from tpuprof.decode.load import load
 from tpuprof.model.attribution import Breakdown, attribute, compiling
 from tpuprof.model.compile.compiles import Compile
-from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
+from tpuprof.model.compile.hlo_metadata import hlo_protos
 from tpuprof.model.compile.in_reads import with_reads
+from tpuprof.model.compile.later_part import LaterPart, own_part
 from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.allocator import Allocated, allocations
 from tpuprof.model.device.collective_role import Role
-from tpuprof.model.device.cpu import Queue, queue_of, read_cpu
+from tpuprof.model.device.cpu import Queue
 from tpuprof.model.device.host_exchanges import with_purposes
 from tpuprof.model.device.loops import Loop
 from tpuprof.model.device.memory import DeviceMemory
@@ -26,7 +27,6 @@ from tpuprof.model.device.of_devices import of_devices, twice_of
 from tpuprof.model.device.program_ops import program_ops
 from tpuprof.model.device.recorded_devices import seen_in_steps
 from tpuprof.model.device.recorded_ops import said_of_missing
-from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition
 from tpuprof.model.device.virtual_devices import counted_as_one, cpu_devices
 from tpuprof.model.host import vocabulary as vocabularies
@@ -57,16 +57,16 @@ from tpuprof.model.host.unfinished_work import own_waits, unfinished_work
 from tpuprof.model.host.unnamed import Unnamed, unnamed_time
 from tpuprof.model.host.uploads import again_share, copied_at, copying, given_to, with_awaited_copies
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
+from tpuprof.model.host_devices import queue_in_steps, read_devices
 from tpuprof.model.host_steps import host_compiles, host_steps
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract
 from tpuprof.model.read_graphs import ReadGraphs, cutting_reads, read_graphs
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.optimizer import steps_with_calls
-from tpuprof.model.steps.phase import RUN_AHEAD, RUN_UP
 from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord, compile_frames, fallback_counts, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
-from tpuprof.parallel import begin, in_threads
+from tpuprof.parallel import begin
 from tpuprof.parts import HOST_OTHER
 from tpuprof.records import record
 
@@ -141,8 +141,10 @@ class HostRun:
     allocated: list[Allocated] = field(default_factory=list)
     # Threads that handed programs over, the followed one first.
     threads: list[TrainingThread] = field(default_factory=list)
-    # What it counted after the capture, where the run folder has it.
+    # What it counted of the captured part of training after the capture, where the run folder has it.
     after: AfterCapture | None = None
+    # The part of training that began there, which `after` is not of; None without one.
+    later_part: LaterPart | None = None
     slice_messages: list[SliceMessages] = field(default_factory=list)
     # What the reader should know beside what is missing: devices without work in the steps, a tracer that slows it.
     notes: list[str] = field(default_factory=list)
@@ -200,13 +202,14 @@ def _analyzed(
     if virtual_devices is None and not host.devices and not host.gpus:
         virtual_devices = cpu_devices(host.threads)
     # Two halves side by side: what takes long over a device's events, and what is asked of the host and of programs.
-    devices_read = begin(lambda: _devices(host, virtual_devices))
+    devices_read = begin(lambda: read_devices(host, virtual_devices))
     driver = find_driver(host, words)
     threads = training_threads(host, words, driver)
     computed = _computed(host, driver, words) if history.ops_at_once else EMPTY
     activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records), computed=computed)
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
+    history, later_part = own_part(history, activity.samples)
     steps, compiles, history = host_steps(host, words, driver, devices, activity, history, protos)
     seen = seen_in_steps(devices, len(host.devices) or len(host.gpus), steps)
     devices = seen.devices
@@ -242,7 +245,7 @@ def _analyzed(
 
         doubts += lacking_work(steps, devices)
         fields["gpus"] = count_gpus(host.gpus, [] if host.devices else devices)
-    queue = _queue(host, devices, virtual_devices, steps)
+    queue = queue_in_steps(host, devices, virtual_devices, steps)
     if words.eager and not devices:
         from tpuprof.model.compile.unseen import unseen_compiles
         from tpuprof.model.host.queued_programs import queued_programs
@@ -263,6 +266,7 @@ def _analyzed(
         program_ops=_program_ops(breakdown, devices, steps, protos),
         threads=threads,
         queue=queue,
+        later_part=later_part,
         **fields,
     )
 
@@ -373,32 +377,3 @@ def _program_ops(
     """Ops of a step's programs, where some of the host's time is not attributed."""
     undecided = int(breakdown.parts.get(HOST_OTHER, steps.wall_ps[:0]).sum())
     return program_ops(devices, steps, protos) if undecided else None
-
-
-def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
-    planes = [
-        (host.device_planes[index], tracks, host.sparse.get(index, []))
-        for index, tracks in sorted(host.devices.items())
-        if tracks
-    ]
-    if planes:
-        # Beside the thread that reads the host.
-        known = Known()
-        return in_threads(lambda each: read_tpu(*each, known), planes, beside=1)
-    if host.gpus:
-        from tpuprof.model.device.gpu import read_gpus
-
-        return read_gpus(host.gpus)  # what host threads say of ops is then the GPUs'
-    programs = read_hlo_metadata(host.trace)
-    cpu = read_cpu(host.threads, virtual_devices or 1, programs.describe, programs.work_of)
-    return [cpu] if cpu else []
-
-
-def _queue(host: Host, devices: list[DeviceActivity], virtual_devices: int | None, steps: Steps) -> Queue:
-    if (
-        host.gpus
-        or any(each.type != "CPU" for each in devices)
-        or any(each.name in (RUN_UP, RUN_AHEAD) for each in steps.phases)
-    ):
-        return Queue()  # a queue that is full grows no more
-    return queue_of(host.threads, virtual_devices or 1)

@@ -98,6 +98,9 @@ def _until_quiet(host: HostRun) -> int | None:
     steps = [each for each in host.records if each.is_step]
     if host.after is None or host.after.estimated or not steps:
         return None
+    if host.later_part is not None:
+        # Its steps are numbered from the first one without a record on.
+        return len(steps) + host.later_part.quiet
     later = [each.last_and_gap for each in host.after.lines.values()]
     lasts = [each[0] for each in later if each is not None]
     if len(lasts) < len(later):

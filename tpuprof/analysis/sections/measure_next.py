@@ -312,7 +312,7 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         remedy = Remedy((), _CAPTURE, advice, by_torch=_BY_TORCH_STEPS)
         yield f"Where steps begin is uncertain: {report.steps.note}.", decides, remedy
     if spent_outside(report):
-        reason = "What steps spend outside of the capture, where they take longer, is unknown."
+        reason = "What steps spend outside of the capture is unknown."
         yield reason, decides, Remedy((), _MANY, "The longer capture has more steps.")
     if bound.word == "compile" and _are_the_first(report):
         yield "The captured steps are the first ones of training.", decides, Remedy((), _MANY, LATER_STEPS)
