@@ -12,7 +12,9 @@ from tpuprof.model.compile.cause import CompileCause
 from tpuprof.model.compile.start_graphs import StartGraphs
 from tpuprof.model.telemetry import KEPT_FROM_SECONDS, step_records
 from tpuprof.report.schema import Savings
+from tpuprof.report.sections import GraphCutRow
 from tpuprof.rules.compile.persistent_cache_off.rule import SAVED_AT_LEAST
+from tpuprof.rules.compile.slow_compile.rule import OF_READS_FROM
 from tpuprof.rules.pricing import bounded
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
@@ -68,6 +70,41 @@ def test_at_least_what_the_longest_line_compiled_is_folded(tmp_path):
     signals = given(**{**started(SLOW_COMPILE_FROM_SECONDS), **compiles, "loops": [row]})
     savings = outcome_of(find_rule("slow-compile"), signals).price.savings
     assert (savings.start_low_s, savings.start_high_s) == pytest.approx((0.6 * 0.9 * 30, 0.9 * 0.9 * 40))
+
+
+def of_reads(folder, alone, per_step):
+    """A start with 32 graphs of which `alone` compiled at no graph cut, and a step in which reads run some."""
+    compiles = [
+        (SLOW_COMPILE_FROM_SECONDS / 32, "" if each < alone else "step (t.py:36)") for each in range(32)
+    ]
+    reads = [GraphCutRow("__float__", "grads.py:18", per_step)]
+    records = noted(folder, *compiles)
+    signals = given(**{**started(2 * SLOW_COMPILE_FROM_SECONDS), **records, "cutting_reads": reads})
+    return outcome_of(find_rule("slow-compile"), signals)
+
+
+@pytest.mark.parametrize(
+    ("alone", "per_step", "cases"),
+    [
+        (30, 30.0, {"reads"}),
+        (30, 30 * OF_READS_FROM, {"reads"}),
+        (30, 30 * OF_READS_FROM - 1, {"large"}),
+        (32 * OF_READS_FROM, 30.0, {"reads"}),
+        (32 * OF_READS_FROM - 1, 30.0, {"large"}),
+    ],
+)
+def test_compiles_of_reads_are_at_the_line_of_the_reads(tmp_path, alone, per_step, cases):
+    """Of 32 graphs of a watcher of gradients, reads made 30; all 24 s were of the graph cut, and scan was advised."""
+    found = of_reads(tmp_path, alone, per_step)
+    assert found.cases == cases
+    places = [each.source for each in found.evidence if each.source]
+    assert (places[:1] == ["grads.py:18"]) is (cases == {"reads"})
+    assert ("graphs that reads run at grads.py:18" in found.title) is (cases == {"reads"})
+
+
+def test_a_line_that_compiled_less_than_what_has_none_is_not_named(tmp_path):
+    found = of_reads(tmp_path, 30, 0.0)
+    assert not [each.source for each in found.evidence if each.source]
 
 
 def test_what_compiles_after_the_capture_did_not_hold_up_the_start(tmp_path):

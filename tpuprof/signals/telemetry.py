@@ -16,6 +16,7 @@ from tpuprof.model.telemetry import (
     compile_lines_before,
     compile_seconds_before,
     longest_compile_before,
+    no_line_compiled_longest,
 )
 from tpuprof.records import record as frozen
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
@@ -115,6 +116,13 @@ class TelemetrySignals(SignalsBase):
         total = sum(lines.values())
         return max(lines.values()) / total if total > 0 else 1.0
 
+    @signal("share")
+    def startup_unlined_share(self) -> float:
+        """Share of the time of compiles before the captured steps that is of no line, as of graphs that reads run."""
+        lines = compile_lines_before(self.records)
+        total = sum(lines.values())
+        return lines.get("", 0.0) / total if total > 0 else 0.0
+
     @signal("s")
     def startup_short_compile_seconds(self) -> float:
         """Of `startup_compile_seconds`, compiles of less than a second each, which JAX's cache does not keep."""
@@ -124,7 +132,7 @@ class TelemetrySignals(SignalsBase):
     @signal("text")
     def startup_compile_source(self) -> str:
         """Line of the program (`file:line`) that compiled longest before the captured steps; may be empty."""
-        return longest_compile_before(self.records)
+        return "" if no_line_compiled_longest(self.records) else longest_compile_before(self.records)
 
     @signal("steps")
     def startup_compiles(self) -> int:

@@ -23,6 +23,9 @@ rows)`, or `torch.roll`. Where it is a value, make it a tensor (recompiles-const
 one, or a few (recompiles-shape); where Python decides what is computed, such as which layers are dropped, compute all
 of it and select (recompiles-other).
 
+[reads] Most of these graphs are run by reads of values in mid-step: each of them compiles a graph of its own. A step
+without such reads is one graph. Take the reads out first: see device-to-host-sync.
+
 [large] Make the program smaller: fold repeated layers with scan_layers. On TPU compare the step before you keep it:
 scan stacks every activation, and in preflight's comparison of a 24-layer decoder (docs/preflight.md) it halved the
 compile and doubled the step.
@@ -63,6 +66,9 @@ cut gradients apart is not counted: layers of many small parameters save less.
 Where the line that compiled longest goes on to compile in captured steps at least half as often, and after them, it
 does not fail: that is no start, and the findings on compiles price it.
 
+Compiles that reads make have no line in the notes of the steps before the capture. They are taken for those of the
+reads that run graphs in the captured steps, where those are at least half as many.
+
 Where each of the first steps compiled a graph of its own, the price is at most what all but one of them took, and at
 least what all but two did where a number in the graph changed: as a tensor it is in one graph, or in two, as at any
 start. Where shapes changed, how many are left is unknown, and it begins at nothing.
@@ -87,10 +93,14 @@ from tpuprof.units import counted
 
 if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
+    from tpuprof.report.sections import GraphCutRow
 
 # Share of the rate at which steps compiled before the capture that captured ones must have for the start to be no other
 # thing (share): a program that compiles now and then, and did so for its start, has one. A judgement.
 ALIKE_FROM = 0.5
+# Share of the start's compiles, by time, of which no line is known, and of their number that reads must run per
+# captured step, for them to be the reads' (share): most of them. A judgement.
+OF_READS_FROM = 0.5
 # What is said where the compiles of the start go on while training: their own findings price them.
 COME_AGAIN = "Compiles before the captured steps are of a line that compiles again and again"
 _CHANGED = {
@@ -114,6 +124,8 @@ _CHANGED = {
         "startup_compile_source",
         "startup_compiles",
         "startup_longest_line_share",
+        "startup_unlined_share",
+        "cutting_reads",
         "start_graphs",
         "compiles_return",
         "step_compiles",
@@ -142,13 +154,39 @@ def check(signals: Signals) -> Outcome:
     many = signals.start_graphs
     if many is not None:
         return _one_by_one(signals, many, evidence)
+    title = f"Training waited {seconds:.0f} s for the compiler before it was steady"
+    reads = _of_reads(signals)
+    if reads:
+        return failed(
+            at_stake(signals),
+            [*(_graphs(row) for row in reads), *evidence],
+            title=f"{title}, most of it for graphs that reads run at {reads[0].source}",
+            price=saved_at_start(signals, 0.0, 1.0),
+            cases=frozenset({"reads"}),
+        )
     least, most, layers = _folded(signals)
     return failed(
         at_stake(signals),
         [*evidence, *layers],
-        title=f"Training waited {seconds:.0f} s for the compiler before it was steady",
+        title=title,
         price=saved_at_start(signals, least, most),
         cases=frozenset({"large"}),
+    )
+
+
+def _of_reads(signals: Signals) -> list[GraphCutRow]:
+    """The reads in captured steps whose graphs are most of what the start compiled; empty where they are not."""
+    share = signals.startup_unlined_share
+    if share < OF_READS_FROM:
+        return []
+    reads = [row for row in signals.cutting_reads if row.source]
+    enough = OF_READS_FROM * share * signals.startup_compiles
+    return reads if sum(row.per_step for row in reads) >= enough else []
+
+
+def _graphs(row: GraphCutRow) -> Evidence:
+    return Evidence(
+        "graphs that reads run per step, each compiled once", row.per_step, "graphs", source=row.source
     )
 
 
