@@ -84,6 +84,14 @@ def started(seconds, compilation_cache=None, **counters):
     return {**given, "steps": steps(), "loops": [], "compiles_return": ""}
 
 
+def started_by_reads(seconds):
+    """Signals of a start whose compiles are of no line, and of a step in which reads run as many graphs."""
+    given = started(seconds)
+    start, *steps_noted = given["records"]
+    records = [replace(start, line_seconds={"": seconds}), *steps_noted]
+    return {**given, "records": records, "cutting_reads": [GraphCutRow("item", "train.py:8", 2.0)]}
+
+
 def goes_on(seconds, line, returns, compiling=5):
     """Signals of a start whose compiles so many of ten captured steps have; `line` compiled longest at the start."""
     rows = [

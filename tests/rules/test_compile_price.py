@@ -98,13 +98,8 @@ def test_compiles_of_reads_are_at_the_line_of_the_reads(tmp_path, alone, per_ste
     found = of_reads(tmp_path, alone, per_step)
     assert found.cases == cases
     places = [each.source for each in found.evidence if each.source]
-    assert (places[:1] == ["grads.py:18"]) is (cases == {"reads"})
+    assert places == (["grads.py:18"] if cases == {"reads"} else ["t.py:36"])
     assert ("graphs that reads run at grads.py:18" in found.title) is (cases == {"reads"})
-
-
-def test_a_line_that_compiled_less_than_what_has_none_is_not_named(tmp_path):
-    found = of_reads(tmp_path, 30, 0.0)
-    assert not [each.source for each in found.evidence if each.source]
 
 
 def test_what_compiles_after_the_capture_did_not_hold_up_the_start(tmp_path):

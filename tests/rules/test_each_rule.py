@@ -57,6 +57,7 @@ from tests.rules.situations import (
     short_calls,
     special,
     started,
+    started_by_reads,
     tools,
     tpu,
     traced,
@@ -442,6 +443,7 @@ CASES = {
     "slow-compile": [
         ("slow", "failed", started(SLOW)),
         ("slow, of layers", "failed", {**started(SLOW), "loops": [loop(10, ops=0.6)]}),
+        ("slow, by reads", "failed", started_by_reads(SLOW)),
         ("quick", "passed", started(SLOW - 0.1)),
         ("slow, and it goes on", "passed", goes_on(SLOW, "train.py:8", "yes")),
         ("slow at another line than what goes on", "failed", goes_on(SLOW, "train.py:9", "yes")),

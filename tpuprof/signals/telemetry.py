@@ -16,7 +16,6 @@ from tpuprof.model.telemetry import (
     compile_lines_before,
     compile_seconds_before,
     longest_compile_before,
-    no_line_compiled_longest,
 )
 from tpuprof.records import record as frozen
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
@@ -132,7 +131,7 @@ class TelemetrySignals(SignalsBase):
     @signal("text")
     def startup_compile_source(self) -> str:
         """Line of the program (`file:line`) that compiled longest before the captured steps; may be empty."""
-        return "" if no_line_compiled_longest(self.records) else longest_compile_before(self.records)
+        return longest_compile_before(self.records)
 
     @signal("steps")
     def startup_compiles(self) -> int:
