@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.run_warnings import SLOWED_FROM_CALLS, _unmarked_calls, run_warnings
+from tpuprof.model import outside_capture as outside
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.samples import HostSamples
@@ -216,6 +217,19 @@ def test_the_function_whose_lines_share_the_time_between_is_named(other, said):
     samples = HostSamples(start * 10**9, end * 10**9, np.zeros(len(rows), np.int64), rows, stacks)
     text = said_of_between([(steps_with(phase(10, 50)), samples)])
     assert text.partition("the steps 30.0 ms.")[2] == said
+
+
+@pytest.mark.parametrize(("at_line", "of_all", "said"), [(11, 0.25, "28 %"), (10, 0.25, ""), (11, 0.3, "")])
+def test_waits_between_steps_that_are_not_sampled_hide_no_line(monkeypatch, at_line, of_all, said):
+    """Histograms of all weights, in half of 126 ms: the rest was waits for the device, and no line was named."""
+    monkeypatch.setattr(outside, "OF_ALL_FROM", of_all)
+    stacks = [Stack((), "", "board.py:18", "np.quantile(v, q)"), Stack((), "", "a.py:9", "step()")]
+    pieces = [(1, 0, 10), (0, 10, 10 + at_line), (1, 30, 32), (1, 100, 110)]
+    rows, start, end = np.array(pieces, np.int64).T
+    samples = HostSamples(start * 10**9, end * 10**9, np.zeros(len(rows), np.int64), rows, stacks)
+    text = said_of_between([(steps_with(phase(10, 50)), samples)])
+    assert ("board.py:18 (np.quantile(v, q))" in text) is bool(said)
+    assert said in text
 
 
 NOTHING = np.zeros(3, np.int64)

@@ -28,9 +28,11 @@ VERDICT_FROM = 2.0
 # slows it down (ratio): below it lies what a busy machine does, see above. In steps of 2 ms, of which tracing takes
 # nearly all, sampling and source lines made it 1.4.
 STRETCHED_FROM = 1.3
-# Share of the time between steps in which the training thread must be at one line for that to be named (share): more
-# than all others together.
+# Share of the sampled time between steps in which the training thread must be at one line for that to be named (share):
+# more than at all others together. Waits in the runtime are not sampled.
 AT_ONE_LINE = 0.5
+# Share of all time between steps that it must be, so that it stands for that time (share): a judgement.
+OF_ALL_FROM = 0.25
 # Lines of a function that are named (lines).
 LINES_NAMED = 3
 # Share of the time between steps from which compiles in it are reported (share): most compile once. A judgement.
@@ -255,8 +257,9 @@ def _mostly_at(phases: list[Phase], samples: HostSamples | None, *, runs_ahead: 
         outside[stack.source] += beside
     line, most = next(iter(inside.most_common(1)), ("", 0))
     always = not runs_ahead and outside[line] > AT_ONE_LINE * outside.total()
-    if not line or most <= AT_ONE_LINE * _length(chosen) or always:
-        return _mostly_in(times, _length(chosen))
+    enough = max(AT_ONE_LINE * inside.total(), OF_ALL_FROM * _length(chosen))
+    if not line or most <= enough or always:
+        return _mostly_in(times, _length(chosen), enough)
     _, call = max((each for each in calls if each[0] == line), key=lambda each: calls[each])
     share = format_share(most / _length(chosen))
     return f" For {share} of the time between them the training thread is at {line} ({call})."
@@ -272,10 +275,10 @@ def _times(chosen: Spans, samples: HostSamples) -> list[tuple[Stack, int, int]]:
     return found
 
 
-def _mostly_in(times: list[tuple[Stack, int, int]], whole: int) -> str:
+def _mostly_in(times: list[tuple[Stack, int, int]], whole: int, enough: float) -> str:
     """The user's function that the thread is in for most of some time, as a sentence; empty where steps are in it, too.
 
-    Of several, the innermost one. `whole` is that time (ps).
+    Of several, the innermost one. `whole` is that time, `enough` how much of it is most (ps).
     """
     inside: Counter[Function] = Counter()
     outside: Counter[Function] = Counter()
@@ -287,7 +290,6 @@ def _mostly_in(times: list[tuple[Stack, int, int]], whole: int) -> str:
             outside[function] += beside
             lines.setdefault(function, Counter())[line] += within
             depths[function] = max(depths.get(function, 0), depth)
-    enough = AT_ONE_LINE * whole
     found = [each for each, time in inside.items() if time > enough and outside[each] < time]
     if not found:
         return ""
