@@ -242,6 +242,14 @@ def test_captured_steps_that_recording_slows_down_are_reported(ratio, said):
     assert not said or "the median captured step took 10.0 ms, 1.3 times what steps take" in found[0]
 
 
+def test_what_torch_compile_compiles_again_may_be_what_takes_longer():
+    (said,) = stretched(CAPTURED, NOTHING, after(5), dynamo=True)
+    assert (
+        "torch.compile compiled again, recording slows the host down, or other work of the machine did"
+        in said
+    )
+
+
 @pytest.mark.parametrize(
     ("captured", "compiles"),
     [

@@ -31,7 +31,7 @@ from tpuprof.report.schema import GraphCutRow, HostReadRow
 from tpuprof.report.sections import Tracing
 from tpuprof.rules import thresholds
 from tpuprof.rules.tracing.optimizer_loop.rule import KNOWN_FROM_SAMPLES
-from tpuprof.signals.telemetry import GraphBreak
+from tpuprof.signals.telemetry import CompileLimit, GraphBreak
 from tpuprof.units import PS_PER_MS
 
 TENTH = thresholds.FAILS_FROM_SHARE
@@ -234,6 +234,12 @@ def in_parts(share, forward=2.0, backward=0.0, breaks=1):
         "noted_graph_breaks": [GraphBreak("train.py:20", "", "forward")] * breaks,
         "run_info": {"schema": "tpuprof.run/1"},
     }
+
+
+def given_up(forward=0.0):
+    """The same of steps that trace for half of their time, where torch.compile gave up on a function."""
+    limit = CompileLimit("train.py:19", "model.seen == 24", "8")
+    return {**in_parts(0.5, forward), "steps": steps(tracing=50.0), "noted_compile_limits": [limit]}
 
 
 def flushed(count, cost=0.5):

@@ -277,6 +277,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "eager-dispatch": {"ops", "beside", "backward", "limit", "slices", "torchax", "buffer"},
         "truncated-trace": {"lost", "start", "ahead"},
         "optimizer-loop": {"torch", "trainer", "own"},
+        "graph-breaks": {"limit"},
         "slow-compile": {"large", "many", "reads"},
         "aten-fallback": {"again", "selecting"},
         "eager-mode": {"whole", "rest"},

@@ -41,6 +41,7 @@ from tests.rules.situations import (
     flags,
     flushed,
     foreseen,
+    given_up,
     goes_on,
     host_alone,
     in_parts,
@@ -81,6 +82,7 @@ from tpuprof.rules.input.input_starved.rule import PACED_FROM_SHARE
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of
 from tpuprof.rules.tracing.eager_dispatch.rule import EAGER_FROM_PROGRAMS
+from tpuprof.rules.tracing.graph_breaks.rule import CALLED_FROM
 from tpuprof.rules.tracing.optimizer_loop.rule import KNOWN_FROM_SAMPLES, LOOP_FROM_OPS
 from tpuprof.signals import Unavailable
 from tpuprof.signals.device import SHORT_OP_MS
@@ -303,6 +305,9 @@ CASES = {
         ("compiled apart, torch_xla", "passed", in_parts(ABOVE, breaks=0)),
         ("nobody noted anything", "unavailable", {**in_parts(ABOVE), "run_info": None}),
         ("nothing compiled, torch_xla", "not_applicable", {**in_parts(ABOVE), "event_count": {}}),
+        ("given up", "failed", {**given_up(), "event_count": {}}),
+        ("given up, and called now and then", "failed", given_up(CALLED_FROM - 0.01)),
+        ("another one given up", "passed", given_up(CALLED_FROM)),
         ("no steps", "unavailable", {"framework": "torch_tpu"}),
     ],
     "frequent-flushes": [

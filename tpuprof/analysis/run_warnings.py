@@ -29,7 +29,9 @@ def run_warnings(run: Run, compiles: Sequence[CompileRow] = ()) -> list[str]:
             f"{host.name}: {note}"
             for note in (
                 *outside_capture(host.steps.wall_ps, host.after_steps, between_steps(host.steps)),
-                *stretched(host.steps.wall_ps, _compiling(host), host.after_steps),
+                *stretched(
+                    host.steps.wall_ps, _compiling(host), host.after_steps, dynamo=_dynamo_compiled(run)
+                ),
                 *quicker_compiles(_compiling(host), host.after_steps),
                 *([host.later_part.warning] if host.later_part is not None else []),
                 *_unmarked_calls(host),
@@ -44,6 +46,12 @@ def run_warnings(run: Run, compiles: Sequence[CompileRow] = ()) -> list[str]:
         if host.activity.driver is None and host.gpus is None and not run.predicted:
             notes.append(f"{host.name}: no training thread was recognised, so idle time cannot be named")
     return notes
+
+
+def _dynamo_compiled(run: Run) -> bool:
+    """Whether torch.compile compiled a function again, as dynamo noted."""
+    noted = run.info.get("dynamo")
+    return isinstance(noted, dict) and bool(noted.get("recompiles"))
 
 
 def _unlike(hosts: list[HostRun]) -> list[str]:

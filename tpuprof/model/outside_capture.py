@@ -162,11 +162,13 @@ def outside_capture(wall_ps: Int64, after: AfterCapture | None, between_ps: int 
     ]
 
 
-def stretched(wall_ps: Int64, compile_ps: Int64, after: AfterCapture | None) -> list[str]:
+def stretched(
+    wall_ps: Int64, compile_ps: Int64, after: AfterCapture | None, *, dynamo: bool = False
+) -> list[str]:
     """What to say of captured steps that take longer than those after the capture; empty where they do not.
 
     `compile_ps` is what each step compiled: compiles after the capture are not counted. A few long steps, as with a
-    checkpoint, do not move the median.
+    checkpoint, do not move the median. `dynamo`: torch.compile compiled functions again, which no event tells.
     """
     found = outside_of(wall_ps - compile_ps, after)
     if found is None:
@@ -174,9 +176,10 @@ def stretched(wall_ps: Int64, compile_ps: Int64, after: AfterCapture | None) -> 
     middle = float(median(wall_ps - compile_ps))
     if middle < STRETCHED_FROM * found.later:
         return []
+    slows = "torch.compile compiled again, recording slows" if dynamo else "Recording slows"
     return [
         f"the median captured step took {format_ms(ps_to_ms(middle))}, {middle / found.later:.1f} times what steps "
-        f"take without tpuprof: the {found.took}. Recording slows the host down, or other work of "
+        f"take without tpuprof: the {found.took}. {slows} the host down, or other work of "
         "the machine did; times and savings here are of captured steps"
     ]
 

@@ -13,6 +13,9 @@ loop: it leaves the function that holds the loop to Python, and compiles what th
 PyTorch/XLA steps that call several in one pass, where dynamo noted breaks, and all calls but the shortest of each pass,
 with what is between them, take at least a tenth of the step. Waits for a device that works are left out.
 
+PyTorch/XLA steps that do not call what torch.compile made, where it gave a function up: dynamo compiled that as often
+as `torch._dynamo.config.recompile_limit` allows, and traces further calls op by op in each step.
+
 ## Why it costs time
 
 At a graph break dynamo ends one function and begins another. In between Python runs, ops are called one by one, and
@@ -27,6 +30,11 @@ calls of a forward and of a backward pass, and that time. In captures by tpuprof
 reason.
 
 ## How to fix
+
+[limit] torch.compile compiled the named function as often as `torch._dynamo.config.recompile_limit` allows, and traces
+further calls op by op. Make what changed the same in each call: count calls outside of the compiled module or in a
+tensor (an int attribute such as `self.seen += len(x)` is a constant of the graph), pass a number that changes as a
+tensor, and pad batches to one shape.
 
 Compile with `torch.compile(model, backend="openxla", fullgraph=True)`: it raises an error at the first break and names
 its line. `TORCH_LOGS=graph_breaks` prints each with its reason. Usual reasons are a branch on a tensor's value,
@@ -65,6 +73,7 @@ break, several calls are of functions that were compiled apart, or around ops th
 
 from __future__ import annotations
 
+from tpuprof import parts as part
 from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch
 from tpuprof.model.host.event_times import COMPILED_REGION
 from tpuprof.report.schema import Evidence
@@ -73,7 +82,7 @@ from tpuprof.rules.shared.compiled_functions import breaks_of, functions_called
 from tpuprof.rules.shared.host_price import host_price
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
-from tpuprof.signals.telemetry import GraphBreak
+from tpuprof.signals.telemetry import CompileLimit, GraphBreak
 from tpuprof.units import PS_PER_MS, format_share, times
 
 # Different compiled functions of a step from which a break is likely (functions).
@@ -86,6 +95,9 @@ CALLS_COUNT_FROM = 4
 # while captured, and one of eight layers 0.17: 0.09 are for the call. Backward 0.08 and 0.15: 0.07. Other machines may
 # be faster.
 CALL_AT_LEAST_MS = 0.05
+# Calls of compiled functions per step from which a function that was given up may be another one (calls per step):
+# each step then calls one, as far as a mean tells. A judgement.
+CALLED_FROM = 1.0
 # Breaks listed as evidence (rows).
 SHOWN = 8
 _UNKNOWN = "what one function would take is unknown"
@@ -98,7 +110,7 @@ _UNKNOWN = "what one function would take is unknown"
     of_one_host=True,
     reads=(
         *("step_ms", "typical_ms", "noted_graph_breaks", "eager_dispatch", "device_at_most_ms"),
-        *("event_count", "compiled_parts", "info"),
+        *("event_count", "compiled_parts", "info", "framework", "noted_compile_limits", "steps"),
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -135,6 +147,9 @@ def check(signals: Signals) -> Outcome:
 def _where_programs_are_traced(signals: Signals) -> Outcome:
     """The same for torch_xla, whose trace shows each call, and not which of them dynamo left in the middle."""
     found = signals.compiled_parts if signals.event_count.get(COMPILED_REGION) else None
+    limits = signals.noted_compile_limits if signals.framework == "torch_xla" else []
+    if limits and (found is None or found.forward < CALLED_FROM):
+        return _given_up(signals, limits, found)
     if found is None:
         return not_applicable("no function of torch.compile ran in the captured steps")
     took = found.parts_ps / PS_PER_MS
@@ -154,6 +169,26 @@ def _where_programs_are_traced(signals: Signals) -> Outcome:
         return not_checked(f"the graph breaks at {noted[0].source}, and {_UNKNOWN}", evidence)
     return failed(
         share, evidence, title=_title_of_parts(found, noted, share), reason=f"it cannot be priced: {_UNKNOWN}"
+    )
+
+
+def _given_up(signals: Signals, limits: list[CompileLimit], found: CompiledParts | None) -> Outcome:
+    """A function that dynamo compiled as often as it may: most steps trace it op by op."""
+    calls = found.forward if found is not None else 0.0
+    tracing, first = signals.steps.mean_parts().get(part.TRACING, 0.0), limits[0]
+    why = "the last time it compiled, this did not hold"
+    evidence = [
+        *(Evidence(f"{why}: {each.reason}", source=each.source) for each in limits),
+        Evidence("calls of what torch.compile made, forward", calls, "per step"),
+        Evidence("tracing per step that leaves the device idle", tracing, "ms"),
+    ]
+    return failed(
+        tracing / signals.step_ms,
+        evidence,
+        title=f"torch.compile gave up on the function at {first.source} after {first.times} compiles: it traces "
+        "further calls op by op",
+        reason="it cannot be priced: what the function takes as one compiled graph is unknown",
+        cases=frozenset({"limit"}),
     )
 
 
