@@ -9,8 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof import parts as part
-from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
-from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.places import line_order
 from tpuprof.model.compile.recurrence import (
     AGAIN,
@@ -33,6 +31,7 @@ from tpuprof.rules.shared.compile_kinds import (
     definitions_text,
     graphs_per_shape,
 )
+from tpuprof.rules.shared.recompile_cases import ANY_CAUSE, cases_of
 from tpuprof.rules.shared.returning_compiles import by_line, often_compiled, returning
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -43,8 +42,6 @@ from tpuprof.units import MS_PER_S, counted, format_ms, format_share, listed
 
 # Compiles listed as evidence (rows).
 SHOWN = 8
-# Cases of advice where nothing tells what changed: each may be it.
-ANY_CAUSE = frozenset({"unseen", "function", "static", "number", "flow", "ask", "other"})
 # Of compiles that no captured step holds.
 UNSEEN_CAUSE = "those hold none of it, so what changed is unknown"
 # What compiles count that came once or twice after the capture (ratio): the first short batch and the first evaluation
@@ -58,29 +55,11 @@ COMES_AGAIN_UNKNOWN = "; it is unknown whether compiles come again"
 # Share of a price's upper end that is known to come again from which the finding keeps its confidence (share): the rest
 # may be first calls, in a capture that begins with the training. A judgement: half.
 SURE_FROM_SHARE = 0.5
-# The cause of a compile that made the same program, and all others: each has advice of its own in JAX. Where JAX says
-# which of the causes it was, that is all; else all are advised, and how to learn which one it is (`ask`).
-OTHER, ASK = "other", "ask"
-_EXPLAINED = {
-    NEW_FUNCTION: "function",
-    UNKNOWN_FUNCTION: "function",
-    NEW_STATIC: "static",
-    WEAK_TYPE: "number",
-}
-# What JAX calls the program of a loop or a branch that is called outside of a jitted function. Such a program holds the
-# functions that the call is given: where those are made again, as a closure is, it compiles again.
-FLOW = "flow"
-_OF_FLOW = ("jit_cond", "jit_scan", "jit_while")
 # Share of the compiles from which arrays that a function bakes in are the cause (share). A judgement: most of them.
 CLOSED_FROM_SHARE = 0.5
 # Share of the time in compiles from which other graphs at the same line belong to the upper end of a price (share):
 # below it neither the price nor its reader has any use for them. A judgement.
 FURTHER_FROM_SHARE = 0.05
-# Compiles that reads of conditions make: a value decides how many rounds a Python loop has, or which branch is taken.
-ENDS = "ends"
-_CONDITION = "__bool__ ("
-# Causes that tell nothing of what changed: all advice is given where no compile has another one.
-_UNTOLD = ("unknown", "first")
 
 
 def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[CompileRow] = ()) -> Outcome:
@@ -149,26 +128,13 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[Co
         else "high"
         if known and not unsure and _rate_is_known(signals)
         else "medium",
-        cases=_cases(signals, [row for row in sure if row.cause.kind not in _UNTOLD]),
+        cases=cases_of(signals, sure),
     )
 
 
 def _where_so_many(share: float, seen: float) -> float:
     """The share of compiles in steps that hold so many: those are shorter than captured ones, which hold `seen`."""
     return share / (1.0 - seen + share) if share > 0 and seen < 1 else share
-
-
-def _cases(signals: Signals, compiles: list[CompileRow]) -> frozenset[str]:
-    """What is advised: of compiles that made the same program, the cause that JAX states, else each and how to ask."""
-    found = {OTHER for row in compiles if row.cause.kind != AGAIN}
-    found |= {ENDS for row in compiles if row.in_read and row.frames and row.frames[0].startswith(_CONDITION)}
-    for row in compiles:
-        if row.cause.kind == AGAIN and function_of(row.program) in _OF_FLOW:
-            found.add(FLOW)
-        elif row.cause.kind == AGAIN:
-            known = {case for said, case in _EXPLAINED.items() if row.cause.detail.startswith(said)}
-            found |= known or {*_EXPLAINED.values(), *(() if signals.explains_misses else (ASK,))}
-    return frozenset(found)
 
 
 def _traces_to_compile(signals: Signals) -> bool:

@@ -1,0 +1,54 @@
+"""Which advice on recompiles fits: what the causes of the compiles tell, else all of it and how to ask."""
+
+from __future__ import annotations
+
+from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
+from tpuprof.model.compile.compiles import function_of
+from tpuprof.model.compile.recurrence import AGAIN
+from tpuprof.report.schema import CompileRow
+from tpuprof.signals import Signals
+
+# Cases of advice where nothing tells what changed: each may be it.
+ANY_CAUSE = frozenset({"unseen", "function", "static", "number", "flow", "ask", "other", "grows", "seldom"})
+# The cause of a compile that made the same program, and all others: each has advice of its own in JAX. Where JAX says
+# which of the causes it was, that is all; else all are advised, and how to learn which one it is (`ask`).
+OTHER, ASK = "other", "ask"
+_EXPLAINED = {
+    NEW_FUNCTION: "function",
+    UNKNOWN_FUNCTION: "function",
+    NEW_STATIC: "static",
+    WEAK_TYPE: "number",
+}
+# What JAX calls the program of a loop or a branch that is called outside of a jitted function. Such a program holds the
+# functions that the call is given: where those are made again, as a closure is, it compiles again.
+FLOW = "flow"
+_OF_FLOW = ("jit_cond", "jit_scan", "jit_while")
+# Compiles that reads of conditions make: a value decides how many rounds a Python loop has, or which branch is taken.
+ENDS = "ends"
+_CONDITION = "__bool__ ("
+# Graphs that take another number of inputs than the one before, as where a list of tensors grows.
+GROWS = "grows"
+_OF_INPUTS = "it takes "
+# What happens in some steps only, and the share of the steps that compile below which it may be the cause (share): more
+# than half of them are no exception.
+SELDOM = "seldom"
+SELDOM_BELOW = 0.5
+# Causes that tell nothing of what changed: all advice is given where no compile has another one.
+_UNTOLD = ("unknown", "first")
+
+
+def cases_of(signals: Signals, compiles: list[CompileRow]) -> frozenset[str]:
+    """What is advised: of compiles that made the same program, the cause that JAX states, else each and how to ask."""
+    told = [row for row in compiles if row.cause.kind not in _UNTOLD]
+    found = {OTHER for row in told if row.cause.kind != AGAIN}
+    found |= {ENDS for row in told if row.in_read and row.frames and row.frames[0].startswith(_CONDITION)}
+    found |= {GROWS for row in told if row.cause.detail.startswith(_OF_INPUTS)}
+    for row in told:
+        if row.cause.kind == AGAIN and function_of(row.program) in _OF_FLOW:
+            found.add(FLOW)
+        elif row.cause.kind == AGAIN:
+            known = {case for said, case in _EXPLAINED.items() if row.cause.detail.startswith(said)}
+            found |= known or {*_EXPLAINED.values(), *(() if signals.explains_misses else (ASK,))}
+    if OTHER in found and len({(row.host, row.step) for row in compiles}) < SELDOM_BELOW * len(signals.steps):
+        found.add(SELDOM)
+    return frozenset(found)
