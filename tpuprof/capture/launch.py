@@ -18,6 +18,7 @@ from typing import IO
 
 from tpuprof.capture import crumbs, marker, oom
 from tpuprof.capture.command import with_bootstrap
+from tpuprof.capture.lookout import SIGNALS, Lookout, on_the_lookout
 from tpuprof.capture.orders import VARIABLE, Orders
 from tpuprof.errors import Code, TpuprofError
 
@@ -68,6 +69,11 @@ def run(command: list[str], orders: Orders) -> Ended:
 
 
 def _run(command: list[str], folder: Path) -> tuple[int, bytes]:
+    with on_the_lookout() as lookout:
+        return _watched(command, folder, lookout)
+
+
+def _watched(command: list[str], folder: Path, lookout: Lookout | None) -> tuple[int, bytes]:
     try:
         process = subprocess.Popen(with_bootstrap(command), env=environment(folder), stderr=subprocess.PIPE)
     except OSError as error:
@@ -78,7 +84,7 @@ def _run(command: list[str], folder: Path) -> tuple[int, bytes]:
         ) from error
     tail: deque[bytes] = deque(maxlen=_TAIL_BYTES // _CHUNK)
     reader = threading.Thread(target=_pass_through, args=(process.stderr, tail), daemon=True)
-    with _forward_signals(process):
+    with _forward_signals(process, lookout):
         reader.start()
         status = process.wait()
     # A daemon the program left behind may hold its stderr open for ever.
@@ -122,22 +128,27 @@ def _pass_through(stream: IO[bytes] | None, tail: deque[bytes]) -> None:
 
 
 @contextmanager
-def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Hand SIGTERM on; SIGINT from a terminal reaches the program by itself, so it is only not to end us."""
+def _forward_signals(process: subprocess.Popen[bytes], lookout: Lookout | None) -> Iterator[None]:
+    """Hand SIGTERM and SIGINT on, unless they reached the program by itself."""
 
     def hand_on(number: int, _frame: FrameType | None) -> None:
-        process.send_signal(number)
+        if not _reached(process.pid, number, lookout):
+            process.send_signal(number)
 
-    def ignore(_number: int, _frame: FrameType | None) -> None:
-        if not sys.stdin.isatty():
-            process.send_signal(signal.SIGINT)
-
-    before = {
-        signal.SIGTERM: signal.signal(signal.SIGTERM, hand_on),
-        signal.SIGINT: signal.signal(signal.SIGINT, ignore),
-    }
+    before = {number: signal.signal(number, hand_on) for number in SIGNALS}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _reached(pid: int, number: int, lookout: Lookout | None) -> bool:
+    """Whether a signal that came to this process came to the program as well, as Ctrl-C does."""
+    if lookout is None:
+        return number == signal.SIGINT and sys.stdin.isatty()
+    try:
+        same_group = os.getpgid(pid) == os.getpgrp()
+    except ProcessLookupError:  # it has ended
+        return True
+    return same_group and lookout.came_to_group(number)
