@@ -76,3 +76,19 @@ def test_a_function_that_was_compiled_as_often_as_it_may_is_told(monkeypatch, no
         assert notes["limits"] == [{"source": "train.py:8", "times": "8", "reason": "0/6: k == 2.006"}]
         assert "at train.py:8 8 times" in found[0]
         assert found[0].endswith("this did not hold: 0/6: k == 2.006")
+
+
+def test_graphs_that_dynamo_makes_are_seen_step_by_step(monkeypatch):
+    """It compiled in each of eight steps, which no counter of torch_xla showed: they were captured as steady."""
+    monkeypatch.delitem(sys.modules, "torch._dynamo.utils", raising=False)
+    new = dynamo.NewGraphs()
+    assert not new.came()
+    utils = ModuleType("torch._dynamo.utils")
+    utils.counters = {}
+    monkeypatch.setitem(sys.modules, "torch._dynamo.utils", utils)
+    assert not new.came()
+    utils.counters["stats"] = {"unique_graphs": 2}
+    assert [new.came(), new.came()] == [True, False]
+    utils.counters["stats"] = "not as it was"
+    assert new.came()
+    assert not new.came()

@@ -18,6 +18,30 @@ _OWN = f"{Path(__file__).resolve().parents[1]}/"
 MOST_ROWS, MOST_TEXT = 50, 300
 
 
+class NewGraphs:
+    """Tells step by step whether torch.compile made a graph: the framework need not compile for it anew.
+
+    A module that counts its calls in an int attribute makes dynamo compile in each step, for half a second of Python,
+    until it gives up.
+    """
+
+    def __init__(self) -> None:
+        self._last = self._so_far()
+
+    def came(self) -> bool:
+        """Whether dynamo made a graph since the last call."""
+        before, self._last = self._last, self._so_far()
+        return self._last != before
+
+    def _so_far(self) -> int:
+        utils: Any = sys.modules.get("torch._dynamo.utils")
+        try:
+            return int(utils.counters.get("stats", {}).get("unique_graphs", 0)) if utils is not None else 0
+        except Exception as error:  # another release of torch may count it otherwise
+            pass_on(error)
+            return 0
+
+
 def notes() -> dict[str, list[dict[str, str]]]:
     """`breaks`, `recompiles` and `limits`, each with source and reason; empty where dynamo made or notes nothing."""
     utils: Any = sys.modules.get("torch._dynamo.utils")

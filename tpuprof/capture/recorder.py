@@ -18,6 +18,7 @@ from tpuprof.capture.before_training import BeforeTraining
 from tpuprof.capture.boundaries import COMPILED, OPTIMIZER, USER, StepBoundaries
 from tpuprof.capture.by_clock import ByClock
 from tpuprof.capture.controller import Controller, Phase
+from tpuprof.capture.dynamo import NewGraphs
 from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.followed_thread import FollowedThread
 from tpuprof.capture.interim import Interim
@@ -123,8 +124,8 @@ class Recorder:
         self._library_calls = LibraryCalls()
         self._step = OpenStep()
         self._compiles = self.telemetry.compiles_so_far()
-        self._closed = False
-        self._placed = False
+        self._new_graphs = NewGraphs()
+        self._closed = self._placed = False
         # Steps are turned by the training thread, and recordings by the clock by the pacer's.
         self._lock = threading.RLock()
         self._pacer: Pacer | None = None
@@ -289,8 +290,10 @@ class Recorder:
 
     def _settled(self) -> bool:
         """Whether a step that compiled nothing is a quiet one; asked only while that counts."""
-        framework = STATE.framework if self.controller.waits_for_quiet else None
-        return framework is None or bool(framework.settled())
+        if not self.controller.waits_for_quiet:
+            return True
+        framework = STATE.framework
+        return not self._new_graphs.came() and (framework is None or bool(framework.settled()))
 
     def _turn(self, number: int | None) -> None:
         self._library_calls.stop()
