@@ -79,6 +79,28 @@ def test_a_thread_inside_of_the_framework_comes_before_one_that_is_busy(ends, co
     assert found == trains.ident
 
 
+def test_threads_that_only_wait_do_not_train(ends, compiled_in):
+    """Orbax's manager joins the threads of a save: a thread that waited for work was followed, and no line known."""
+    found, joins = asked_while_joined(ends, compiled_in, started(ends.wait), started(ends.wait))
+    assert found == joins
+
+
+def test_one_that_goes_on_after_a_join_trains(ends, compiled_in):
+    saves = started(lambda: time.sleep(module.LOOKS * module.BETWEEN_SECONDS / 2))
+    busy = started(works, ends)
+
+    def trains():
+        saves.join()
+        works(ends)
+
+    main = started(trains)
+    compiled_in(main.ident)
+    found = []
+    started(lambda: found.append(training_thread())).join()
+    assert found == [main.ident]
+    assert busy.is_alive()
+
+
 def test_where_there_is_no_other_thread_it_stays(ends, compiled_in, monkeypatch):
     monkeypatch.setattr(module, "cpu_of_threads", dict)
     found, joins = asked_while_joined(ends, compiled_in, started(ends.wait))
