@@ -12,4 +12,10 @@ SAVES = (
     ("accelerate.accelerator", "Accelerator", "save_state"),
     ("lightning.pytorch.trainer.trainer", "Trainer", "save_checkpoint"),
     ("pytorch_lightning.trainer.trainer", "Trainer", "save_checkpoint"),
+    # Orbax saves in threads: what holds training up is the copy to the host, and the wait for those threads.
+    ("orbax.checkpoint.checkpoint_manager", "CheckpointManager", "save"),
+    ("orbax.checkpoint.checkpoint_manager", "CheckpointManager", "wait_until_finished"),
+    ("orbax.checkpoint._src.checkpointers.checkpointer", "Checkpointer", "save"),
+    ("orbax.checkpoint._src.checkpointers.async_checkpointer", "AsyncCheckpointer", "save"),
+    ("orbax.checkpoint._src.checkpointers.async_checkpointer", "AsyncCheckpointer", "wait_until_finished"),
 )

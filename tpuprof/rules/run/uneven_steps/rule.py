@@ -47,8 +47,10 @@ batches, see input-starved.
 
 [read] Some steps wait for a value from the device. Read it less often, or see device-to-host-sync.
 
-[work] Do the work beside training: save checkpoints asynchronously (Orbax's AsyncCheckpointer), log from another
-thread, evaluate in a job of its own, and collect garbage when nothing waits.
+[work] Do the work beside training: save checkpoints asynchronously, log from another thread, evaluate in a job of its
+own, and collect garbage when nothing waits. Orbax's CheckpointManager and AsyncCheckpointer save in threads: call
+`wait_until_finished()` once, after training, since in the loop it waits for each save. Save less often where one save
+takes longer than the steps between two.
 
 ## Limits and false positives
 
