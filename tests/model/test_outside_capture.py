@@ -9,7 +9,7 @@ import pytest
 from tests.builders import TraceBuilder
 from tpuprof.analysis.run_warnings import SLOWED_FROM_CALLS, _unmarked_calls, run_warnings
 from tpuprof.model import outside_capture as outside
-from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
+from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, Stage
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.stacks import Stack
@@ -75,6 +75,17 @@ def test_where_nearly_all_time_after_the_capture_was_compiling_the_rest_is_unkno
     found = outside_of(CAPTURED, counted)
     assert (found is not None) is known
     assert bool(stretched(CAPTURED * 20, CAPTURED * 0, counted)) is known
+
+
+@pytest.mark.parametrize(("steps", "known"), [(MIN_STEPS_AFTER, True), (MIN_STEPS_AFTER - 1, False)])
+def test_steps_between_compiles_were_timed_apart(steps, known):
+    """25 graphs of a preview took 96 of 165 s, and nothing said that steps with previews took a third longer."""
+    counted = AfterCapture(
+        steps + 1, 1, 25, 96.0, 100.0, True, stages=[Stage(0, 0, 0.0), Stage(1, steps, 0.02 * steps)]
+    )
+    found = outside_of(CAPTURED, counted)
+    assert (found is not None) is known
+    assert found is None or found.slower == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("few", [None, after(100, MIN_STEPS_AFTER - 1)])

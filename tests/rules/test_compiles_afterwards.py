@@ -11,7 +11,7 @@ from tests.rules.given import compiled, given
 from tests.rules.situations import steps
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.analysis.sections.measure_next import measure_next
-from tpuprof.model.compile.no_finding import TOLD_FROM_SHARE
+from tpuprof.model.compile.no_finding import TOLD_FROM_SHARE, compiled_without_finding
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, CompilingLine
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.rules.registry import find_rule
@@ -173,6 +173,18 @@ def test_compiles_that_ended_soon_after_the_capture_are_told_of(tmp_path):
     (rule,) = [each for each in report.findings if each.rule == "recompiles-other"]
     assert (rule.status, rule.reason.startswith(ENDED)) == ("passed", True)
     assert [each for each in report.warnings if ENDED in each and "start-up cost" in each]
+
+
+@pytest.mark.parametrize(("last", "did"), [(6, "did"), (60, "compiled there")])
+def test_compiles_of_another_line_are_no_contradiction(last, did):
+    """ "None of the last 137 steps did" stood beside "3 of 138 steps compiled": that was another line."""
+    preview = CompilingLine(1, 25, 5.0, ["preview (t.py:43)"], [6])
+    step = CompilingLine(1, 1, 0.1, ["step (t.py:66)"], [last])
+    after = AfterCapture(100, 2, 26, 5.1, 20.0, True, {"preview": preview, "step": step})
+    assert compiled_without_finding(after, 8) == (
+        "1 of 100 steps after the capture compiled 25 graphs at t.py:43: 5.00 s, 25 % of that time. "
+        f"None of the last 93 steps {did}, so it counts as start-up cost"
+    )
 
 
 @pytest.mark.parametrize(("more", "told"), [(-0.01, False), (0.01, True)])

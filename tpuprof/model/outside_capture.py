@@ -101,16 +101,27 @@ def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) 
     """
     if not len(wall_ps) or after is None or not _counted(after):
         return None
-    if after.seconds >= COMPILES_TO_SHARE * after.took:
-        return None
     # Compiles have findings of their own.
     later, compiling = (each / after.steps * PS_PER_S for each in (after.took - after.seconds, after.seconds))
+    if after.seconds >= COMPILES_TO_SHARE * after.took:
+        quiet = _mean_of_quiet(after)
+        if quiet is None:
+            return None
+        later = quiet
     stages = ""
     if len(after.stages) > 1:
         from tpuprof.model.compile.stages import said_of_stages
 
         stages = said_of_stages(after, ps_to_ms(float(median(wall_ps))))
     return Outside(after.steps, later, float(wall_ps.mean()), between_ps / len(wall_ps), compiling, stages)
+
+
+def _mean_of_quiet(after: AfterCapture) -> float | None:
+    """The mean of steps that compiled nothing (ps), where enough were timed apart from the others; else None."""
+    steps = sum(each.steps for each in after.stages)
+    if steps < MIN_STEPS_AFTER:
+        return None
+    return sum(each.seconds for each in after.stages) / steps * PS_PER_S
 
 
 def _counted(after: AfterCapture) -> bool:

@@ -29,8 +29,11 @@ def compiled_without_finding(
         return ""
     ended = [each for each in after.lines.values() if after.stopped(each, captured)]
     if _share(ended, after) >= TOLD_FROM_SHARE:
-        quiet = after.steps - 1 - max(each.steps[-1] for each in ended)
-        return f"{_said(ended, after)}. None of the last {counted(quiet, 'step')} did, so it counts as start-up cost"
+        last = max(each.steps[-1] for each in ended)
+        quiet = counted(after.steps - 1 - last, "step")
+        elsewhere = any(step > last for each in after.lines.values() for step in each.steps)
+        did = "compiled there" if elsewhere else "did"
+        return f"{_said(ended, after)}. None of the last {quiet} {did}, so it counts as start-up cost"
     changed = [each for each in after.lines.values() if changed_each_time(each, after)]
     if _share(changed, after) >= TOLD_FROM_SHARE:
         return f"{_said(changed, after)}. Steps take another time since each, so it counts as start-up cost"
@@ -57,7 +60,9 @@ def _said(lines: list[CompilingLine], after: AfterCapture) -> str:
     if unnoted > sum(each.seconds for each in lines) / 2:
         where = f"{where} and for longer {UNNOTED}" if where else f" {UNNOTED}"
     took = format_ms(MS_PER_S * sum(each.seconds for each in lines))
+    graphs = sum(each.graphs for each in lines)
+    many = f" {counted(graphs, 'graph')}" if graphs > max(steps, sum(each.cuts for each in lines)) else ""
     return (
-        f"{steps} of {counted(after.steps, 'step')} after the capture compiled{where}: {took}, "
+        f"{steps} of {counted(after.steps, 'step')} after the capture compiled{many}{where}: {took}, "
         f"{format_share(_share(lines, after))} of that time"
     )
