@@ -449,6 +449,7 @@ CASES = {
         ("slow", "failed", started(SLOW)),
         ("slow, of layers", "failed", {**started(SLOW), "loops": [loop(10, ops=0.6)]}),
         ("slow, by reads", "failed", started_by_reads(SLOW)),
+        ("slow, of a graph that nothing cuts", "passed", {**started_by_reads(SLOW), "uncut_steps": 5, "compile_share": ABOVE}),
         ("quick", "passed", started(SLOW - 0.1)),
         ("slow, and it goes on", "passed", goes_on(SLOW, "train.py:8", "yes")),
         ("slow at another line than what goes on", "failed", goes_on(SLOW, "train.py:9", "yes")),

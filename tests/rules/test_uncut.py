@@ -19,7 +19,13 @@ from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.labels import OTHER_CUT
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
-from tpuprof.signals.host import UNCUT_FROM_STEPS, off_device_in, off_device_steps, uncut_in
+from tpuprof.signals.host import (
+    UNCUT_BEFORE_FROM,
+    UNCUT_FROM_STEPS,
+    off_device_in,
+    off_device_steps,
+    uncut_in,
+)
 
 TRACED = {"CreateXlaTensor": 34}
 
@@ -79,6 +85,32 @@ def compiled(more_ops):
 )
 def test_without_an_optimizer_graphs_that_grow_tell(more_ops, found):
     assert uncut_in(host(steps=6, stepped=0, more_ops=more_ops)) == found
+
+
+def before(*counters, compiles=5):
+    """Steps from reads, of a process that noted others before them: skorch's `fit` never cuts, and takes a minute each."""
+    found = host(steps=9, stepped=0, more_ops=[31, -31])
+    found.records = [
+        StepRecord(number, 10**6, False, {"UncachedCompile": 5, **each}, compiles)
+        for number, each in enumerate(counters)
+    ]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("situation", "found"),
+    [
+        (before(*[{}] * UNCUT_BEFORE_FROM), 9),
+        (before(*[{}] * (UNCUT_BEFORE_FROM - 1)), 0),
+        (before({}, {}, {"MarkStep": 1}), 0),
+        # Graphs that come again are no growing one.
+        (before({}, {"CachedCompile": 1}), 0),
+        (before({}, {}, compiles=0), 0),
+    ],
+)
+def test_steps_before_the_capture_that_never_cut_tell_too(situation, found):
+    """Nine compiles of gradient norms in one step were "let the decision be data"."""
+    assert uncut_in(situation) == found
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from tpuprof.model.run import Run
 from tpuprof.model.run_facts import frameworks_stated, sampled_late
 from tpuprof.model.step_columns import Float64
 from tpuprof.model.steps.table import StepSource
+from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import GraphCutRow, HostStackRow, InputRow, Tracing
 from tpuprof.signals.base import Unavailable, signal
@@ -35,6 +36,10 @@ from tpuprof.units import PS_PER_MS
 
 # Steps from which it is no accident that none of them cut (steps): a program may cut every second one. A judgement.
 UNCUT_FROM_STEPS = 4
+# Steps before the capture that never cut, from which the program does not (steps): a step that compiles each of its
+# reads may take a minute, so that few are seen. A judgement.
+UNCUT_BEFORE_FROM = 2
+_CUTS = "MarkStep"
 # Reads of a step from which most gaps are between reads of ready values (reads): one gap holds the wait of the first
 # read, one the rest of the step, so that of five gaps three do, and the middle one is among them.
 SEVERAL_READS = 5
@@ -54,12 +59,12 @@ _OF_TORCH_XLA = (part.TRACING, part.COMPILE, part.DISPATCH, part.HOST_TO_DEVICE,
 def uncut_in(host: HostRun) -> int:
     """Steps in which nothing cut the graph but reads of values, though each of them updates weights; else 0.
 
-    An optimizer's call in each step tells that. Without one, graphs do that each have more ops than the one before:
-    they hold the steps before them.
+    An optimizer's call in each step tells that. Without one in the capture, graphs do that each have more ops than the
+    one before: they hold the steps before them. So do steps before the capture that never cut.
     """
     steps, stepped = len(host.steps), host.optimizer_steps
     if host.steps.source is StepSource.READS:
-        return steps if graphs_grow(host.compiles) else 0
+        return steps if graphs_grow(host.compiles) or _never_cut(host) else 0
     if host.framework != "torch_xla" or steps < UNCUT_FROM_STEPS or stepped < steps - 1:
         return 0
     if any(cut.call not in CALLS for cut in host.graph_cuts):
@@ -70,6 +75,17 @@ def uncut_in(host: HostRun) -> int:
     captured = [each for each in host.records if each.captured]
     traced = bool(captured) and all(each.counters.get(_TENSORS_MADE, 0) for each in captured)
     return stepped if traced and not any(each.graphs for each in captured) else 0
+
+
+def _never_cut(host: HostRun) -> bool:
+    """Whether the process noted steps, no cut in any, and a graph of its own for each read."""
+    noted = [each for each in host.records if each.is_step]
+    return (
+        host.framework == TORCH_XLA
+        and len(noted) >= UNCUT_BEFORE_FROM
+        and all(each.compiles and each.compiles == each.graphs for each in noted)
+        and not any(each.counters.get(_CUTS) for each in host.records)
+    )
 
 
 def off_device_in(host: HostRun) -> int:
@@ -113,8 +129,12 @@ class HostSignals(StepSignals):
 
     @signal("reads", needs=(STEPS, HOST_EVENTS))
     def host_reads(self) -> list[HostReadRow]:
-        """Device-to-host reads in steps, the runtime's transfers where the program's own reads are unknown."""
-        return self._report.host_reads
+        """Device-to-host reads in steps, the runtime's transfers where the program's own reads are unknown.
+
+        Those of most steps stand first, as in the verdict: a read that happens once, at the end say, waits longest.
+        """
+        often = READS_IN_STEPS_SHARE * len(self.steps)
+        return sorted(self._report.host_reads, key=lambda row: row.occurrences < often)
 
     @signal("reads", needs=(STEPS, HOST_EVENTS))
     def python_reads(self) -> list[HostReadRow]:

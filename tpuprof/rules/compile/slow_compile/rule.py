@@ -89,6 +89,7 @@ from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, slow_start
+from tpuprof.rules.shared.uncut import uncut
 from tpuprof.signals import Signals
 from tpuprof.units import counted
 
@@ -127,6 +128,8 @@ _CHANGED = {
         "startup_longest_line_share",
         "startup_unlined_share",
         "cutting_reads",
+        "uncut_steps",
+        "compile_share",
         "start_graphs",
         "compiles_return",
         "step_compiles",
@@ -150,7 +153,7 @@ def check(signals: Signals) -> Outcome:
             title=f"The TPU compiler took {seconds:.0f} s for the step",
             reason="it cannot be priced: that was on the machine that predicted this run, not on the TPU's host",
         )
-    if _come_again(signals):
+    if uncut(signals) or _come_again(signals):
         return passed(evidence, title=COME_AGAIN)
     many = signals.start_graphs
     if many is not None:
