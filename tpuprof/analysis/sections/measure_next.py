@@ -324,7 +324,7 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         )
     elif bound.word == "compile" and bound.share >= COMPILES_HIDE_FROM and not _are_the_first(report):
         reason = "Compiles take most of the captured steps: what takes much of the rest may be in no finding."
-        yield reason, [OTHER_CAUSES], Remedy((), _CAPTURE, "Capture again once steps no longer compile.")
+        yield reason, [OTHER_CAUSES], Remedy((), _CAPTURE, "Cure the compiles, and capture again.")
 
 
 def _of_undecided(bound: Bound, load: StepTimes) -> tuple[str, Remedy | None]:

@@ -58,8 +58,8 @@ CAUSES_KEPT = 1_024
 NOT_THE_LAST = "compared with the most similar graph before, not the last"
 
 SAME_PROGRAM = (
-    "the two programs have the same inputs, constants and ops: a new function object, a new object as a "
-    "static argument, a cleared cache, or an argument's weak type (JAX)"
+    "the two programs have the same inputs, constants and ops; in JAX a new function object, a new object as a "
+    "static argument, a cleared cache, or an argument's weak type may be why"
 )
 
 REWIRED = "the ops are the same, but they work on other values: another sample or branch, say"

@@ -25,6 +25,11 @@ then run one program.
 give all one shape, or a few: recompiles-shape has more on that. Where graphs of one shape differ, this is how to keep
 them the same.
 
+[seldom] What is computed after the cut and kept (`acc = accuracy(out, y)` in every tenth step) is part of the next
+step's graph, which is another one then: `del acc` once it was read, or compute it before the cut. A factor that becomes
+exactly 0 or 1 makes another graph, because torch_xla bakes in these two: `1 - lr * weight_decay` does where the
+learning rate ends near 0, so let the schedule end a little higher.
+
 Let the decision be data: compute both ways and choose with torch.where, or multiply by a mask. This costs the
 computing that was skipped before. Where that is too much, keep the number of different graphs small and let each
 compile once before training (layer dropout: a few fixed sets of layers). Random augmentations of a library, as those of
@@ -34,11 +39,6 @@ each round with `torch_xla.sync()`: all rounds then run one program.
 
 [grows] Where a list keeps a tensor of each step and is used in the step (`torch.cat(outputs)`), each step's graph takes
 more inputs than the last one's: keep a sum or a count on the device in its place, or use the list once, after training.
-
-[seldom] What is computed after the cut and kept (`acc = accuracy(out, y)` in every tenth step) is part of the next
-step's graph, which is another one then: `del acc` once it was read, or compute it before the cut. A factor that becomes
-exactly 0 or 1 makes another graph, because torch_xla bakes in these two: `1 - lr * weight_decay` does where the
-learning rate ends near 0, so let the schedule end a little higher.
 
 ## How to fix in TorchTPU
 

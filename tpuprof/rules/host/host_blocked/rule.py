@@ -43,7 +43,8 @@ process run beside training (`subprocess.Popen`) or start it less often.
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, torch): each round of
 such a loop takes as long as thousands of elements do.
 
-[gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own.
+[gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own (of a
+DataLoader: `num_workers`). Where training has all CPUs busy already, such a process takes them from it.
 
 [gc] Where it is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins:
 what exists then is not walked again.

@@ -29,9 +29,9 @@ work is no larger in the slow steps.
 `torch_xla.experimental.distributed_checkpoint.CheckpointManager` has save_async. Log from a closure
 (`xm.add_step_closure(..., run_async=True)`), evaluate in a job of its own, and collect garbage when nothing waits.
 
-[input] Some batches come late. Where batches come in bursts, let more be made ahead (`prefetch_factor`). Where an epoch
-begins, keep the DataLoader's workers (`persistent_workers=True`). Where training is faster than its batches, see
-input-starved.
+[input] Some batches come late. Where the DataLoader has no workers, give it some (`num_workers`). Where batches of
+workers come in bursts, let more be made ahead (`prefetch_factor`). Where an epoch begins, keep the workers
+(`persistent_workers=True`). Where training is faster than its batches, see input-starved.
 
 [read] Some steps wait for a value from the device. Read it less often, or see device-to-host-sync.
 
