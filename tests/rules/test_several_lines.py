@@ -96,6 +96,9 @@ def test_arrays_that_a_jitted_function_holds_are_those_of_a_function_made_again(
     assert outcome.evidence[0].places[0] == first
     assert ("bakes in" in outcome.title) is (case == "closure")
     assert ("a cure needs changes at" in outcome.title) is (case == "number")
+    # Equinox' `filter_jit` takes a Python number for a static argument: nothing has to change where it is used.
+    comes_from = "train.py:9, or where the number comes from, before the call at train.py:30"
+    assert (comes_from in outcome.title) is (case == "number" and framework == "jax")
 
 
 def of_clients(

@@ -119,7 +119,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[Co
         min(share + most * _hidden(signals), 1.0),
         evidence,
         title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, unsure=len(unsure))
-        + ("" if closed else _lines_text(chosen, others=others))
+        + ("" if closed else _lines_text(signals, chosen, others=others))
         + more
         + definitions_text(chosen),
         price=replace(price, hidden=compiling * (widest - most)),
@@ -250,12 +250,19 @@ def _lacks_a_line(row: CompileRow) -> bool:
     return not _changed_at(row)
 
 
-def _lines_text(chosen: list[CompileRow], *, others: bool) -> str:
-    """All lines that make these compiles, where there are several: the price is of all of them together."""
+def _lines_text(signals: Signals, chosen: list[CompileRow], *, others: bool) -> str:
+    """All lines that make these compiles, where there are several: the price is of all of them together.
+
+    A jitted function bakes in what it is given as a static argument: one number, passed as an array, is another cure.
+    """
     places = {place for row in chosen if row.cause.kind == "constant" for place in _changed_at(row)}
     if len(places) < 2:
         return "; other lines may compile beside the one that is named" if others else ""
-    return f"; a cure needs changes at {places_text(sorted(places, key=line_order))}"
+    needs = f"; a cure needs changes at {places_text(sorted(places, key=line_order))}"
+    calls = _calls(chosen) if _traces_to_compile(signals) else []
+    return (
+        f"{needs}, or where the number comes from, before the call at {calls[0].source}" if calls else needs
+    )
 
 
 def _rates(signals: Signals) -> list[Evidence]:
