@@ -6,7 +6,7 @@ from torch_xla.experimental.scan_layers import scan_layers
 
 import tpuprof
 
-WIDTH, DEPTH, ROUNDS, BATCH, STEPS = 128, 20, 8, 128, 12
+WIDTH, DEPTH, ROUNDS, BATCH, STEPS = 128, 36, 8, 128, 12
 
 
 class Layer(torch.nn.Module):

@@ -5,7 +5,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, DEPTH, ROUNDS, BATCH, STEPS = 128, 20, 8, 128, 12
+WIDTH, DEPTH, ROUNDS, BATCH, STEPS = 128, 36, 8, 128, 12
 
 
 class Layer(torch.nn.Module):
