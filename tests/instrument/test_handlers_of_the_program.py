@@ -99,6 +99,7 @@ ELSEWHERE = {
     "capture/checks.py": "the command",
     "capture/interrupt.py:keep_interrupt": "after the program's last line: it catches what it raises itself",
     "capture/launch.py": "the command",
+    "capture/lookout.py": "the command",
     "capture/nothing.py": "the command",
     "capture/oom.py": "the command",
     "capture/remote.py": "the command",
