@@ -19,7 +19,7 @@ MOST_ROWS, MOST_TEXT = 50, 300
 
 
 class NewGraphs:
-    """Tells step by step whether torch.compile made a graph: the framework need not compile for it anew.
+    """Tells step by step whether torch.compile made a graph: the framework need not compile for it again.
 
     A module that counts its calls in an int attribute makes dynamo compile in each step, for half a second of Python,
     until it gives up.
