@@ -269,3 +269,36 @@ def test_a_step_that_is_watched_computes_the_same(tmp_path):
         f"{{'aten::grid_sampler_2d': '{line}', 'aten::grid_sampler_2d_backward': '{line}'}} "
         "['aten::grid_sampler_2d_backward']",
     ]
+
+
+LIBRARY = """
+import sys
+from pathlib import Path
+import torch
+import torch_xla
+from tpuprof.capture.fallbacks import FallbackFinder
+
+packages = Path(__file__).parent / "site-packages"
+packages.mkdir()
+(packages / "trains.py").write_text("import torch\\ndef fit(x):\\n    return torch.digamma(x)\\n")
+sys.path.insert(0, str(packages))
+import trains
+
+device = torch_xla.device()
+x = torch.ones(3, device=device) + 1
+finder = FallbackFinder()
+finder.step_ended({"aten::digamma": 1, "aten::bincount": 1})
+trains.fit(x)
+torch.bincount(torch.ones(3, dtype=torch.int64, device=device))
+finder.stop()
+print({op: place.rpartition("/")[2] for op, place in finder.sources.items()})
+print({op: place.rpartition("/")[2] for op, place in finder.inside.items()})
+"""
+
+
+@pytest.mark.slow("a torch_xla process of its own")
+def test_the_line_of_a_library_that_calls_the_op_is_noted(tmp_path):
+    done = scripts.run(scripts.write(tmp_path / "train.py", LIBRARY, prelude=False))
+    sources, inside = done.stdout.strip().splitlines()[-2:]
+    assert inside == "{'aten::digamma': 'trains.py:3'}", done.stdout + done.stderr
+    assert "'aten::digamma': 'train.py:" in sources

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpuprof.capture.telemetry import FALLBACK_PREFIX
-from tpuprof.instrument.stack_frames import user_line
+from tpuprof.instrument.stack_frames import package_line, user_line
 from tpuprof.instrument.state import counter, note_failure, xlac
 
 # torch_xla counts reading one value back among the fallbacks; those reads are counted elsewhere.
@@ -36,11 +36,13 @@ MAX_FURTHER = 8
 class FallbackFinder:
     """Watches single steps; `sources` has `file:line` by op (`aten::bincount`), `also` further lines that call it.
 
-    `gradients` are the ops among them that compute the gradient of that line.
+    `gradients` are the ops among them that compute the gradient of that line. `inside` has the line of a library in
+    which that line calls the op, by op: `learner.fit(1)` of a library that trains says little.
     """
 
     def __init__(self) -> None:
         self.sources: dict[str, str] = {}
+        self.inside: dict[str, str] = {}
         self.also: dict[str, list[str]] = {}
         self.gradients: set[str] = set()
         # Ops that were found in a step that was watched to its end: of others more lines may call them.
@@ -75,7 +77,7 @@ class FallbackFinder:
             return
         self._watched += 1
         try:
-            self._mode = _watch(_Look(wanted, self.sources, self.also, self.gradients))
+            self._mode = _watch(_Look(wanted, self.sources, self.also, self.gradients, self.inside))
             self._thread = threading.get_ident()
             self._mode.__enter__()
         except Exception as error:
@@ -125,10 +127,15 @@ class _Look:
     """Looks at each call of a step for the lines of ops that are wanted. It never ends the program."""
 
     def __init__(
-        self, wanted: set[str], sources: dict[str, str], also: dict[str, list[str]], gradients: set[str]
+        self,
+        wanted: set[str],
+        sources: dict[str, str],
+        also: dict[str, list[str]],
+        gradients: set[str],
+        inside: dict[str, str],
     ) -> None:
         self.wanted = set(wanted)
-        self._sources, self._also, self._gradients = sources, also, gradients
+        self._sources, self._also, self._gradients, self._inside = sources, also, gradients, inside
         self._extension = xlac()
 
     def before(self) -> tuple[dict[str, int], int]:
@@ -151,36 +158,44 @@ class _Look:
             return None
 
     def _ended(self, counts: dict[str, int], nodes: int, result: Any, *, backward: bool) -> None:
-        self._rose(counts, user_line, further=not backward)
+        self._rose(counts, _place, further=not backward)
         made = [each.grad_fn for each in _tensors(result) if each.grad_fn is not None]
         made = [each for each in made if each._sequence_nr() >= nodes]
         if made and self.wanted and not _transforms():
-            line = user_line()
+            place = _place()
             for node in made:
-                self._follow(node, line)
+                self._follow(node, place)
 
-    def _follow(self, node: Any, line: str) -> None:
+    def _follow(self, node: Any, place: tuple[str, str]) -> None:
         counts: dict[str, int] = {}
 
         def begins(_gradients: Any) -> None:
             self._safely(lambda: counts.update(self._counts()))
 
         def ended(_inputs: Any, _outputs: Any) -> None:
-            self._safely(lambda: self._rose(counts, lambda: line, gradient=True))
+            self._safely(lambda: self._rose(counts, lambda: place, gradient=True))
 
         node.register_prehook(begins)
         node.register_hook(ended)
 
     def _rose(
-        self, counts: dict[str, int], line: Callable[[], str], *, gradient: bool = False, further: bool = True
+        self,
+        counts: dict[str, int],
+        place: Callable[[], tuple[str, str]],
+        *,
+        gradient: bool = False,
+        further: bool = True,
     ) -> None:
         for name, now in self._counts().items() if counts else ():
             if now > counts.get(name, now):
-                self._note(name, line(), gradient=gradient, further=further)
+                self._note(name, place(), gradient=gradient, further=further)
 
-    def _note(self, name: str, line: str, *, gradient: bool, further: bool) -> None:
+    def _note(self, name: str, place: tuple[str, str], *, gradient: bool, further: bool) -> None:
+        line, inside = place
         if name not in self._sources:
             self._sources[name] = line
+            if inside:
+                self._inside[name] = inside
             if gradient:
                 self._gradients.add(name)
             return
@@ -194,6 +209,11 @@ class _Look:
         if self._extension is None:
             return {}
         return {name: counter(self._extension, name) for name in tuple(self.wanted)}
+
+
+def _place() -> tuple[str, str]:
+    """The user's line, and the line of a library that it calls, empty where there is none."""
+    return user_line(), package_line()
 
 
 def _nodes_made() -> int:

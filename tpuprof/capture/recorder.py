@@ -313,6 +313,7 @@ class Recorder:
         if not capturing or self.controller.records_by_clock:
             self._fallbacks.step_ended(record.counters)
             record.fallbacks = dict(self._fallbacks.sources)
+            record.fallbacks_inside = dict(self._fallbacks.inside)
             record.fallbacks_also = {op: list(lines) for op, lines in self._fallbacks.also.items() if lines}
             record.gradients = sorted(self._fallbacks.gradients)
         self._prefetched.step_ended(compiling=compiles > self._compiles or not settled)

@@ -72,8 +72,8 @@ class StepRecord:
     """One line of telemetry; `start_ns` is since the epoch. Deltas of zero are left out.
 
     `fallbacks` has the lines found so far of ops that ran on the CPU, by op, `fallbacks_also` further lines that call
-    them, and `gradients` those of these ops that compute the gradient of their line; `samples` is how many samples the
-    process trained on, where the program states it.
+    them, `fallbacks_inside` the lines of libraries in which they do, and `gradients` those of these ops that compute
+    the gradient of their line; `samples` is how many samples the process trained on, where the program states it.
     """
 
     step: int
@@ -87,6 +87,7 @@ class StepRecord:
     samples: float | None = None
     gradients: list[str] = field(default_factory=list)
     fallbacks_also: dict[str, list[str]] = field(default_factory=dict)
+    fallbacks_inside: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The record as one JSON object."""

@@ -61,6 +61,24 @@ def library_line(innermost: FrameType | None = None) -> str:
     return ""
 
 
+def package_line() -> str:
+    """`file:line` of the innermost frame of a package that the user's code calls, frameworks apart.
+
+    Empty where the user's own code comes first, and where no user's frame follows.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    package = ""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        kind = _kind(path)
+        if kind == _USERS:
+            return package
+        if kind == _PACKAGE and not package:
+            package = f"{path}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
 @functools.lru_cache(maxsize=4096)
 def _asks(path: str) -> bool:
     """Whether code in this file may ask for a value: that of a library, and not what each op goes through."""

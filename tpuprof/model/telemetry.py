@@ -65,6 +65,7 @@ class StepRecord:
     start_ns: int = 0
     gradients: list[str] = field(default_factory=list)
     fallbacks_also: dict[str, list[str]] = field(default_factory=dict)
+    fallbacks_inside: dict[str, str] = field(default_factory=dict)
     # Whether its process noted it after the captured steps: training was not steady, and might be captured again.
     after: bool = False
 
@@ -204,8 +205,9 @@ class Counted:
 
     `fallbacks` and `samples` are of captured steps: how often each op ran on the CPU, and how many samples the
     `stated` ones that state them trained on. Captured steps took `wall_ns`; `processes` noted each of them. `lines` has
-    the line that calls each op which fell back, `lines_also` further ones, `gradients` the ops that compute the
-    gradient of their line, `cache` the counts of the persistent compilation cache.
+    the line that calls each op which fell back, `lines_also` further ones, `inside` lines of libraries in which they
+    do, `gradients` the ops that compute the gradient of their line, `cache` the counts of the persistent compilation
+    cache.
     """
 
     records: int = 0
@@ -219,6 +221,7 @@ class Counted:
     processes: int = 0
     gradients: list[str] = field(default_factory=list)
     lines_also: dict[str, list[str]] = field(default_factory=dict)
+    inside: dict[str, str] = field(default_factory=dict)
 
 
 def counted(records: list[StepRecord]) -> Counted:
@@ -242,6 +245,7 @@ def counted(records: list[StepRecord]) -> Counted:
         processes=max(Counter(each.step for each in captured).values(), default=0),
         gradients=sorted({op for each in records for op in each.gradients}),
         lines_also={op: lines for op, lines in also.items() if lines},
+        inside={op: place for each in records for op, place in each.fallbacks_inside.items()},
     )
 
 
@@ -273,6 +277,7 @@ def _record_of(line: str) -> StepRecord | None:
             fallbacks_also={
                 str(op): [*map(str, lines)] for op, lines in row.get("fallbacks_also", {}).items()
             },
+            fallbacks_inside={str(op): str(place) for op, place in row.get("fallbacks_inside", {}).items()},
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None

@@ -12,6 +12,7 @@ from tpuprof.report.labels import OTHER_CUT, cache_title, diagnosis_title, of_st
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, HostStackRow, InputRow, OutlierRow, SliceMessageRow
 from tpuprof.report.step_times import runs_ahead
+from tpuprof.report.user_frames import in_package
 from tpuprof.units import MS_PER_S, counted, format_bytes, format_ms, format_share
 
 # Entries of each kind that a line names; the JSON has all.
@@ -300,6 +301,7 @@ def _fallbacks(report: Report) -> list[str]:
             if each.source
             else ""
         )
+        + (f", in {in_package(each.inside)}" if each.inside else "")
         for each in rows
     ]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.parts import word_of
 from tpuprof.report.between import share_between, spent_outside
+from tpuprof.report.user_frames import in_package
 from tpuprof.units import counted, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -229,8 +230,10 @@ def fallback_text(row: FallbackRow) -> str:
     """An op that falls back to the host, with its lines, inside a sentence."""
     if not row.source:
         return row.op
-    places = places_text(row.places)
-    return f"{row.op} (the gradient of {places})" if row.gradient else f"{row.op} at {places}"
+    places, inside = places_text(row.places), f"in {in_package(row.inside)}" if row.inside else ""
+    if row.gradient:
+        return f"{row.op} (the gradient of {', '.join(filter(None, (places, inside)))})"
+    return f"{row.op} at {places}" + (f" ({inside})" if inside else "")
 
 
 def places_text(places: Sequence[str]) -> str:

@@ -265,7 +265,8 @@ class FallbackRow:
 
     `per_step` is how often a step runs it, None where only text of the whole run tells of it. `ms_per_step` is
     what fetching its inputs cost the training thread; with several such ops it cannot be divided among them, and
-    each says None. `gradient` says that the backward pass runs it, for the gradient of that line.
+    each says None. `gradient` says that the backward pass runs it, for the gradient of that line. `inside` is the line
+    of a library in which `source` calls it, empty where there is none or the capture did not note it.
     """
 
     op: str
@@ -274,6 +275,7 @@ class FallbackRow:
     ms_per_step: float | None = None
     gradient: bool = False
     also: list[str] = field(default_factory=list)
+    inside: str = ""
 
     @property
     def places(self) -> list[str]:

@@ -27,6 +27,7 @@ def fallback_rows(hosts: list[Counted], notes: Notes, fetching_ms: float | None)
     also: dict[str, list[str]] = {}
     counts: dict[str, int] = {}
     gradients = {op for each in hosts for op in each.gradients}
+    inside = {op: place for each in hosts for op, place in each.inside.items()}
     for each in hosts:
         lines.update(each.lines)
         also.update({op: each.lines_also.get(op, []) for op in each.lines})
@@ -34,7 +35,15 @@ def fallback_rows(hosts: list[Counted], notes: Notes, fetching_ms: float | None)
             counts[op] = counts.get(op, 0) + count
     cost = fetching_ms if len(counts) == 1 else None
     rows = [
-        FallbackRow(op, count / captured, lines.get(op, ""), cost, op in gradients, also.get(op, []))
+        FallbackRow(
+            op,
+            count / captured,
+            lines.get(op, ""),
+            cost,
+            op in gradients,
+            also.get(op, []),
+            inside.get(op, ""),
+        )
         for op, count in counts.items()
     ]
     # What torch_xla's own text says covers the whole run, so it gives no number per step.
