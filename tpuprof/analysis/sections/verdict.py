@@ -9,6 +9,7 @@ from tpuprof import parts as part
 from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
 from tpuprof.analysis.sections.host_behind import said_of_work_behind
 from tpuprof.analysis.sections.host_words import host_beside, host_sentence, in_words_of, with_event
+from tpuprof.analysis.sections.keeps_up import in_captured_steps
 from tpuprof.analysis.sections.main_op import main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.sparse_words import with_sparse
@@ -139,8 +140,12 @@ def verdict_section(
         runs_ahead=all(host.framework == "jax" for host in run.hosts),
         compiles=[host.activity.compiling for host in run.hosts],
     )
+    outside = [
+        outside_of(host.steps.wall_ps, host.after_steps, between_steps(host.steps)) for host in run.hosts
+    ]
+    text = in_captured_steps(text, outside)
     text += said_with_the_verdict(
-        [outside_of(host.steps.wall_ps, host.after_steps, between_steps(host.steps)) for host in run.hosts],
+        outside,
         cpus_taken=(cpu_wait(run.info) or 0.0) >= DOUBTFUL_FROM_SHARE,
     )
     text += said_of_later_parts([host.later_part for host in run.hosts])
