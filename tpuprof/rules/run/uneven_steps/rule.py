@@ -324,15 +324,16 @@ def _causes(rows: StepColumns, even: Int64, slow: Int64, excess: Float64) -> lis
 def _with_its_reads(names: list[str], grown: Float64) -> None:
     """Count what grew beside a checkpoint with it: it reads what it saves, writes it, and waits for both.
 
-    A sleep is none of it.
+    A sleep is none of it, nor is other work that grew by more than the checkpoint and the reads did: histograms of all
+    weights, say, in the step that saves them as well.
     """
-    others = [
-        row
-        for row, name in enumerate(names)
-        if name in (part.CHECKPOINT, part.HOST_SYNC) or (name.startswith(part.HOST_PREFIX) and name != _SLEEP)
-    ]
+    work = [row for row, name in enumerate(names) if name.startswith(part.HOST_PREFIX) and name != _SLEEP]
+    reads = [row for row, name in enumerate(names) if name == part.HOST_SYNC]
     saved = names.index(part.CHECKPOINT)
-    whole = np.maximum(grown[others], 0.0).sum(axis=0)
+    more = np.maximum(grown[[saved, *reads, *work]], 0.0)
+    of_it = more[: 1 + len(reads)].sum(axis=0)
+    largest = more[1 + len(reads) :].max(axis=0, initial=0.0)
+    whole = np.where(largest <= of_it, more.sum(axis=0), grown[saved])
     grown[saved] = np.where(grown[saved] > 0, whole, grown[saved])
 
 
