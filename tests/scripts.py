@@ -106,6 +106,19 @@ def capture_command(run, *command, options=()):
     ]
 
 
+def capture_begun(run, *command, options=(), **popen):
+    """The process of `tpuprof capture`, in a session of its own, with the program's output to read."""
+    return subprocess.Popen(
+        capture_command(run, *command, options=options),
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **popen,
+    )
+
+
 def capture(run, *command, options=(), **popen):
     """Run a command under `tpuprof capture`; returns the completed process. `popen` goes to `subprocess.run`."""
     return subprocess.run(

@@ -96,14 +96,8 @@ xp.stop_trace = stop
 def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
     code = "index = 0\nwhile True:\n    train(); torch_xla.sync(); index += 1\n    print(index, flush=True)\n"
     script = scripts.write(tmp_path / "train.py", code)
-    process = subprocess.Popen(
-        scripts.capture_command(tmp_path / "run", sys.executable, script, options=["--steps", "1000000"]),
-        env=scripts.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+    process = scripts.capture_begun(
+        tmp_path / "run", sys.executable, script, options=["--steps", "1000000"], stderr=subprocess.PIPE
     )
     try:
         for line in process.stdout:

@@ -30,19 +30,6 @@ print(*got)
 """
 
 
-def started(tmp_path, *arguments):
-    script = scripts.write(tmp_path / "train.py", COUNTS)
-    return subprocess.Popen(
-        scripts.capture_command(tmp_path / "run", sys.executable, script, *arguments),
-        env=scripts.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-
-
 @pytest.mark.parametrize(
     ("send", "number", "arguments"),
     [
@@ -55,7 +42,10 @@ def started(tmp_path, *arguments):
 )
 def test_a_signal_reaches_the_program_once(tmp_path, send, number, arguments):
     """`kill -INT -GROUP` came twice: the second one broke the program's own `except KeyboardInterrupt: save()`."""
-    process = started(tmp_path, *arguments)
+    script = scripts.write(tmp_path / "train.py", COUNTS)
+    process = scripts.capture_begun(
+        tmp_path / "run", sys.executable, script, *arguments, stderr=subprocess.DEVNULL
+    )
     try:
         assert process.stdout.readline() == "ready\n"
         send(process.pid, number)

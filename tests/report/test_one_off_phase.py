@@ -1,5 +1,6 @@
 """A captured step that is left out for what it compiled once: where that was, and what of it is in no step."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,31 +12,36 @@ from tpuprof.model.notes import Notes
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.model.telemetry import counted
 from tpuprof.report.between import OTHER_CALLS
+from tpuprof.report.schema import Cause, CompileRow
+from tpuprof.units import NS_PER_MS, PS_PER_MS
 
-EVALUATION = "__bool__ (/u/train.py:24)"
+EVALUATION, STEP = "__bool__ (/u/train.py:24)", "step (/u/train.py:38)"
 
 
-def host(name, *compiles, records=()):
-    phase = Phase(name, 0, 100, 0, "3 compiles in this step", 10)
-    rows = [SimpleNamespace(start_ps=at, duration_ps=took, frames=frames) for at, took, frames in compiles]
-    return SimpleNamespace(
-        name="vm", steps=SimpleNamespace(phases=[phase]), compiles=rows, records=list(records),
-        compile_frames={10: ["step (/u/train.py:38)"]},
-    )  # fmt: skip
+def host(name, records=()):
+    phase = Phase(name, 0, 100 * PS_PER_MS, 0, "3 compiles in this step", 10)
+    return SimpleNamespace(name="vm", steps=SimpleNamespace(phases=[phase]), records=list(records))
+
+
+def compiles(*rows):
+    """Compiles from a time on, for so long (ms), in a frame."""
+    row = CompileRow(None, "vm", "", "", 0, 0.0, Cause("graph", ""))
+    return [
+        replace(row, start_ns=at * NS_PER_MS, duration_ms=took, frames=frames) for at, took, frames in rows
+    ]
 
 
 @pytest.mark.parametrize(
-    ("name", "compiles", "said"),
+    ("name", "rows", "said"),
     [
         (
             ONE_OFF_COMPILE,
             [(10, 60, [EVALUATION]), (90, 40, [])],
             "; most of the compiling is at /u/train.py:24",
         ),
-        # Notes of the step have the line of its graph cut.
         (
             ONE_OFF_COMPILE,
-            [(10, 40, [EVALUATION]), (90, 60, [])],
+            [(10, 40, [EVALUATION]), (90, 60, [STEP])],
             "; most of the compiling is at /u/train.py:38",
         ),
         # Behind the step.
@@ -43,9 +49,9 @@ def host(name, *compiles, records=()):
         (OTHER_CALLS, [(10, 60, [EVALUATION])], ""),
     ],
 )
-def test_the_line_that_compiled_most_of_it_is_named(name, compiles, said):
+def test_the_line_that_compiled_most_of_it_is_named(name, rows, said):
     """39 graphs of `generate()` in an evaluation: "one-off compile, 84.4 s" named neither."""
-    (row,) = phase_rows([host(name, *compiles)])
+    (row,) = phase_rows([host(name)], compiles(*rows))
     assert row.evidence == f"3 compiles in this step{said}"
 
 

@@ -81,7 +81,7 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     device, doubts = device_sections(run, ops, listed)
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
     history = compile_history(run.hosts, compiles)
-    threads = host_sections(run, stacks)
+    threads = host_sections(run, stacks, compiles)
     rows = Rows(
         stacks, device["ops"], device["collectives"], threads["fallbacks"], threads["hosts"], device["loops"]
     )

@@ -10,6 +10,7 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
 from tpuprof.model.outside_capture import between_steps, outside_capture, quicker_compiles, stretched
 from tpuprof.model.run import Run
+from tpuprof.model.run_facts import noted_by_dynamo
 from tpuprof.model.steps.table import StepSource
 from tpuprof.parts import COMPILE
 from tpuprof.report.schema import CompileRow
@@ -23,15 +24,14 @@ SLOWED_FROM_CALLS = 50
 def run_warnings(run: Run, compiles: Sequence[CompileRow] = ()) -> list[str]:
     """Each with the host it is of. `compiles` are those that the captures hold."""
     notes = [*run.warnings, *_unlike(run.hosts)]
+    again = bool(noted_by_dynamo(run.info, "recompiles"))
     for host in run.hosts:
         notes += [f"{host.name}: {note}" for note in host.warnings]
         notes += [
             f"{host.name}: {note}"
             for note in (
                 *outside_capture(host.steps.wall_ps, host.after_steps, between_steps(host.steps)),
-                *stretched(
-                    host.steps.wall_ps, _compiling(host), host.after_steps, dynamo=_dynamo_compiled(run)
-                ),
+                *stretched(host.steps.wall_ps, _compiling(host), host.after_steps, dynamo=again),
                 *quicker_compiles(_compiling(host), host.after_steps),
                 *([host.later_part.warning] if host.later_part is not None else []),
                 *_unmarked_calls(host),
@@ -46,12 +46,6 @@ def run_warnings(run: Run, compiles: Sequence[CompileRow] = ()) -> list[str]:
         if host.activity.driver is None and host.gpus is None and not run.predicted:
             notes.append(f"{host.name}: no training thread was recognised, so idle time cannot be named")
     return notes
-
-
-def _dynamo_compiled(run: Run) -> bool:
-    """Whether torch.compile compiled a function again, as dynamo noted."""
-    noted = run.info.get("dynamo")
-    return isinstance(noted, dict) and bool(noted.get("recompiles"))
 
 
 def _unlike(hosts: list[HostRun]) -> list[str]:

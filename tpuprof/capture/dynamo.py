@@ -34,12 +34,21 @@ class NewGraphs:
         return self._last != before
 
     def _so_far(self) -> int:
-        utils: Any = sys.modules.get("torch._dynamo.utils")
         try:
-            return int(utils.counters.get("stats", {}).get("unique_graphs", 0)) if utils is not None else 0
+            return int(_counters().get("stats", {}).get("unique_graphs", 0))
         except Exception as error:  # another release of torch may count it otherwise
             pass_on(error)
             return 0
+
+
+def compiled_functions() -> bool:
+    """Whether torch.compile compiled a function: it would compile it again under a mode."""
+    return bool(_counters().get("frames"))
+
+
+def _counters() -> Any:
+    """What dynamo counts; empty where it is not imported."""
+    return getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
 
 
 def notes() -> dict[str, list[dict[str, str]]]:

@@ -12,13 +12,13 @@ look at the counters as well: an op in a node computes the gradient of that call
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
+from tpuprof.capture.dynamo import compiled_functions
 from tpuprof.capture.telemetry import FALLBACK_PREFIX
-from tpuprof.instrument.stack_frames import package_line, user_line
+from tpuprof.instrument.stack_frames import user_and_package_line
 from tpuprof.instrument.state import counter, note_failure, xlac
 
 # torch_xla counts reading one value back among the fallbacks; those reads are counted elsewhere.
@@ -73,7 +73,7 @@ class FallbackFinder:
         # A mode takes itself off by taking off the topmost. So ours must not lie on one of the program's.
         if not wanted or self._watched >= MAX_WATCHED or self._mode is not None:
             return
-        if any(type(each).__name__ != _DEVICE_MODE for each in _mode_stack()) or _dynamo_compiled():
+        if any(type(each).__name__ != _DEVICE_MODE for each in _mode_stack()) or compiled_functions():
             return
         self._watched += 1
         try:
@@ -117,12 +117,6 @@ def _mode_stack() -> list[Any]:
     return list(_get_current_function_mode_stack())
 
 
-def _dynamo_compiled() -> bool:
-    """Whether torch.compile compiled a function: it would compile it again under a mode."""
-    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
-    return bool(counters.get("frames"))
-
-
 class _Look:
     """Looks at each call of a step for the lines of ops that are wanted. It never ends the program."""
 
@@ -158,11 +152,11 @@ class _Look:
             return None
 
     def _ended(self, counts: dict[str, int], nodes: int, result: Any, *, backward: bool) -> None:
-        self._rose(counts, _place, further=not backward)
+        self._rose(counts, user_and_package_line, further=not backward)
         made = [each.grad_fn for each in _tensors(result) if each.grad_fn is not None]
         made = [each for each in made if each._sequence_nr() >= nodes]
         if made and self.wanted and not _transforms():
-            place = _place()
+            place = user_and_package_line()
             for node in made:
                 self._follow(node, place)
 
@@ -209,11 +203,6 @@ class _Look:
         if self._extension is None:
             return {}
         return {name: counter(self._extension, name) for name in tuple(self.wanted)}
-
-
-def _place() -> tuple[str, str]:
-    """The user's line, and the line of a library that it calls, empty where there is none."""
-    return user_line(), package_line()
 
 
 def _nodes_made() -> int:

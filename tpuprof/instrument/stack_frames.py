@@ -32,17 +32,31 @@ def user_line(innermost: FrameType | None = None) -> str:
     Where the whole program is an installed package, that of the innermost frame outside of frameworks; empty where
     there is none.
     """
-    frame: FrameType | None = innermost or sys._getframe(1)
+    users, package = _innermost_lines(innermost or sys._getframe(1))
+    return users or package
+
+
+def user_and_package_line() -> tuple[str, str]:
+    """As `user_line`, and where the innermost frame of a package is, frameworks apart, that this line calls.
+
+    That one is empty where the user's own code comes first, and where the program is an installed package.
+    """
+    users, package = _innermost_lines(sys._getframe(1))
+    return (users, package) if users else (package, "")
+
+
+def _innermost_lines(frame: FrameType | None) -> tuple[str, str]:
+    """The innermost line of the user's own code, and that of a package within; each is empty where there is none."""
     package = ""
     while frame is not None:
         path = frame.f_code.co_filename
         kind = _kind(path)
         if kind == _USERS:
-            return f"{path}:{frame.f_lineno}"
+            return f"{path}:{frame.f_lineno}", package
         if kind == _PACKAGE and not package:
             package = f"{path}:{frame.f_lineno}"
         frame = frame.f_back
-    return package
+    return "", package
 
 
 def library_line(innermost: FrameType | None = None) -> str:
@@ -57,24 +71,6 @@ def library_line(innermost: FrameType | None = None) -> str:
             return ""
         if _asks(path):
             return f"{path}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
-
-
-def package_line() -> str:
-    """`file:line` of the innermost frame of a package that the user's code calls, frameworks apart.
-
-    Empty where the user's own code comes first, and where no user's frame follows.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    package = ""
-    while frame is not None:
-        path = frame.f_code.co_filename
-        kind = _kind(path)
-        if kind == _USERS:
-            return package
-        if kind == _PACKAGE and not package:
-            package = f"{path}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
 

@@ -25,6 +25,13 @@ def _of_samples(info: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def noted_by_dynamo(info: Mapping[str, Any] | None, kind: str) -> list[dict[str, Any]]:
+    """What dynamo noted of one kind (`breaks`, `recompiles`, `limits`); empty where it noted nothing, or nothing is."""
+    noted = (info or {}).get("dynamo")
+    rows = noted.get(kind) if isinstance(noted, dict) else None
+    return [each for each in (rows if isinstance(rows, list) else []) if isinstance(each, dict)]
+
+
 def frameworks_stated(of_hosts: set[str], info: Mapping[str, Any] | None) -> str:
     """The frameworks of a run's hosts; where no host left an event that tells, that of the capture."""
     noted = (info or {}).get("framework") if of_hosts == {"unknown"} else None

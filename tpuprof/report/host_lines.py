@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -114,6 +114,12 @@ def is_at(row: HostStackRow, where: Where) -> bool:
 def hidden_at(stacks: list[HostStackRow], part: str, where: Where) -> float:
     """What a place takes of a part while the device works (ms per step)."""
     return sum(row.hidden_ms_per_step for row in stacks if row.part == part and is_at(row, where))
+
+
+def hidden_of(stacks: list[HostStackRow], parts: Container[str], idle_beside: float) -> float:
+    """Time of parts behind device work (ms per step), as far as the device idles for something else (`idle_beside`)."""
+    hidden = sum(row.hidden_ms_per_step for row in stacks if row.part in parts)
+    return max(min(hidden, idle_beside), 0.0)
 
 
 def beside(stacks: list[HostStackRow], part: str, first: Where) -> Where | None:

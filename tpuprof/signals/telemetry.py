@@ -10,7 +10,7 @@ from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.cpu_plugin import on_cpu_plugin
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.python_tools import python_tools
-from tpuprof.model.run_facts import defers_ops
+from tpuprof.model.run_facts import defers_ops, noted_by_dynamo
 from tpuprof.model.telemetry import (
     StepRecord,
     compile_lines_before,
@@ -216,7 +216,7 @@ class TelemetrySignals(SignalsBase):
         """Lines at which torch.compile broke the graph, as dynamo noted them; empty where run.json has none."""
         return [
             GraphBreak(*(str(each.get(name) or "") for name in ("source", "reason", "function")))
-            for each in self._noted_by_dynamo("breaks")
+            for each in noted_by_dynamo(self._run.info, "breaks")
         ]
 
     @signal("functions")
@@ -224,12 +224,8 @@ class TelemetrySignals(SignalsBase):
         """Functions that torch.compile compiled as often as it may, as dynamo noted; empty where run.json has none."""
         return [
             CompileLimit(*(str(each.get(name) or "") for name in ("source", "reason", "times")))
-            for each in self._noted_by_dynamo("limits")
+            for each in noted_by_dynamo(self._run.info, "limits")
         ]
-
-    def _noted_by_dynamo(self, kind: str) -> list[dict[str, Any]]:
-        rows = (self._run.info.get("dynamo") or {}).get(kind)
-        return [each for each in (rows if isinstance(rows, list) else []) if isinstance(each, dict)]
 
     @signal("words")
     def command_if_noted(self) -> list[str]:

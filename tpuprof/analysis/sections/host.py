@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,16 @@ from tpuprof.analysis.sections.tracing import input_rows, tracing_section
 from tpuprof.model.host.threads import TrainingThread
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.run import Run
-from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
+from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.model.telemetry import StepRecord, counted
 from tpuprof.report.host_lines import LINE_FROM_SHARE
 from tpuprof.report.labels import source_of
+from tpuprof.report.schema import CompileRow
 from tpuprof.report.sections import HostStackRow, PhaseRow, ThreadRow
-from tpuprof.units import PS_PER_NS, ps_to_ms
+from tpuprof.units import NS_PER_MS, PS_PER_NS, ps_to_ms
 
 
-def host_sections(run: Run, stacks: list[HostStackRow]) -> dict[str, Any]:
+def host_sections(run: Run, stacks: list[HostStackRow], compiles: Sequence[CompileRow]) -> dict[str, Any]:
     """Fields of a Report about hosts, beside their stacks."""
     hosts = run.hosts
     counts = [counted(_of_steps(host)) for host in hosts]
@@ -34,7 +35,7 @@ def host_sections(run: Run, stacks: list[HostStackRow]) -> dict[str, Any]:
         "fallbacks": fallback_rows(counts, run.notes, fetching),
         "graph_cuts": graph_cut_rows(hosts, counts),
         "compilation_cache": cache_section(counts, run.info, {host.framework for host in hosts}),
-        "phases": phase_rows(hosts),
+        "phases": phase_rows(hosts, compiles),
         "threads": [row for host in hosts for row in thread_rows(host.name, host.threads)],
         "throughput": throughput_section(counts),
         "slice_messages": slice_message_rows(hosts),
@@ -50,37 +51,38 @@ def _of_steps(host: HostRun) -> list[StepRecord]:
     return [replace(each, captured=False) if each.step in left else each for each in host.records]
 
 
-def phase_rows(hosts: list[HostRun]) -> list[PhaseRow]:
-    """Every phase of every host, in time order by host."""
-    return [
+def phase_rows(hosts: list[HostRun], compiles: Sequence[CompileRow]) -> list[PhaseRow]:
+    """Every phase of every host, in time order by host; `compiles` tell where steps that are left out compiled."""
+    rows = [
         PhaseRow(
             name=each.name,
             host=host.name,
             start_ns=each.start // PS_PER_NS,
             duration_ms=ps_to_ms(each.end - each.start),
             cuts=each.cuts,
-            evidence=each.evidence + _compiled_at(each, host),
+            evidence=each.evidence,
             step=each.step,
             inside=each.inside,
         )
         for host in hosts
         for each in host.steps.phases
     ]
+    return [replace(row, evidence=row.evidence + _compiled_at(row, compiles)) for row in rows]
 
 
-def _compiled_at(phase: Phase, host: HostRun) -> str:
+def _compiled_at(phase: PhaseRow, compiles: Sequence[CompileRow]) -> str:
     """The line that compiled most of a step that is left out for its compiles, as of an evaluation; empty elsewhere."""
     if phase.name != ONE_OFF_COMPILE:
         return ""
-    seconds: Counter[str] = Counter()
-    for each in host.compiles:
-        if phase.start <= each.start_ps < phase.end:
-            frames = each.frames or host.compile_frames.get(phase.step, [])
-            seconds[source_of(frames[0]) if frames else ""] += each.duration_ps
-    line, most = next(iter(seconds.most_common(1)), ("", 0))
-    return (
-        f"; most of the compiling is at {line}" if line and most >= LINE_FROM_SHARE * seconds.total() else ""
-    )
+    took: dict[str, float] = {}
+    end_ns = phase.start_ns + phase.duration_ms * NS_PER_MS
+    for row in compiles:
+        if row.host == phase.host and phase.start_ns <= row.start_ns < end_ns:
+            line = source_of(row.frames[0]) if row.frames else ""
+            took[line] = took.get(line, 0.0) + row.duration_ms
+    most = max(took, key=lambda line: took[line], default="")
+    told = most and took[most] >= LINE_FROM_SHARE * sum(took.values())
+    return f"; most of the compiling is at {most}" if told else ""
 
 
 def thread_rows(host: str, threads: list[TrainingThread]) -> list[ThreadRow]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tpuprof.analysis.sections.host_words import host_beside
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.verdict import near
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 from tpuprof.parts import HOST_PREFIX
-from tpuprof.report.host_lines import LINE_FROM_SHARE, in_all, where_of
+from tpuprof.report.host_lines import hidden_of, in_all
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.thresholds import SAMPLED_FROM_MS
 from tpuprof.units import format_ms
@@ -31,14 +34,12 @@ def said_of_work_behind(bound: Bound, load: StepTimes, stacks: list[HostStackRow
     if not plain or exposed >= least or load.waited >= NAMED_FROM_SHARE * load.wall:
         return ""
     rows = [in_all(row) for row in stacks if row.part.startswith(HOST_PREFIX)]
-    hidden = min(
-        sum(row.hidden_ms_per_step for row in stacks if row.part.startswith(HOST_PREFIX)),
-        max(load.wall - load.busy - exposed, 0.0),
-    )
+    times = dict.fromkeys([row.part for row in rows], 0.0)
+    for row in rows:
+        times[row.part] += row.exposed_ms_per_step
+    hidden = hidden_of(stacks, times, load.wall - load.busy - exposed)
     total = exposed + hidden
     if total < least or total * steps < SAMPLED_FROM_MS:
         return ""
-    where = where_of(rows, max(rows, key=lambda row: row.exposed_ms_per_step).part)
-    told = where is not None and where.ms >= LINE_FROM_SHARE * sum(row.exposed_ms_per_step for row in rows)
-    place = f", most of it at {where.text}" if where is not None and told else ""
+    place = host_beside(replace(load, parts=times), rows)
     return _SAID.format(total=format_ms(total), place=place, hidden=format_ms(hidden))

@@ -55,6 +55,8 @@ _SETTING = "the padding or window of an op changed"
 CAUSES_KEPT = 1_024
 
 # The nearest graph need not be the one of the step before.
+# How the detail of a graph with another number of inputs begins.
+OF_INPUTS = "it takes "
 NOT_THE_LAST = "compared with the most similar graph before, not the last"
 
 SAME_PROGRAM = (
@@ -161,7 +163,7 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
     if len(new.entry.parameters()) != len(old.entry.parameters()):
         counts = f"{len(new.entry.parameters())} inputs, the graph before it {len(old.entry.parameters())}"
         ops = _ops(new, old)
-        detail = f"it takes {counts}" + (f"; {ops.detail}" if ops else "")
+        detail = f"{OF_INPUTS}{counts}" + (f"; {ops.detail}" if ops else "")
         return CompileCause("graph", detail, ops.source if ops else "", ops.more_ops if ops else 0)
     return _changed_inputs(new, old, _pair(removed, added))
 

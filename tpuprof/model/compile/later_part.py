@@ -66,13 +66,16 @@ def own_part(history: History, samples: HostSamples | None) -> tuple[History, La
     after = history.after
     if after is None or samples is None or len(after.stages) < 2 or not is_all_told(after):
         return history, None
-    last, (runs, seen) = after.stages[-1], _functions(samples)
+    last = after.stages[-1]
     # What compiled right before them.
     began = [each for each in after.lines.values() if last.first - 1 in each.steps]
+    if not began or last.steps < MIN_STEPS_AFTER:
+        return history, None
+    runs, seen = _functions(samples)
     found = [(line, _new(line, runs, seen)) for line in began]
     cut, new = min(((line.steps[0], new) for line, new in found if new), default=(0, None))
     before = [each for each in after.stages if each.first + each.steps <= cut]
-    if new is None or last.steps < MIN_STEPS_AFTER or last.first <= cut or not _is_shorter(last, before):
+    if new is None or not _is_shorter(last, before):
         return history, None
     lines = {name: each for name, each in after.lines.items() if each.steps and each.steps[-1] < cut}
     if any(each.steps[0] < cut for name, each in after.lines.items() if name not in lines and each.steps):
@@ -108,17 +111,12 @@ def _new(line: CompilingLine, runs: set[Function], seen: set[Function]) -> tuple
 
     None where there is none, or where all functions that run the captured steps are there.
     """
-    there = user_functions(line.frames)
+    # Notes of compiles have the innermost frame first.
+    there = user_functions(reversed(line.frames))
     if not runs - set(there):
         return None
-    return next(((name, path, at) for (name, path, _), (_, at) in _outermost_first(there, seen)), None)
-
-
-def _outermost_first(
-    there: dict[Function, tuple[int, str]], seen: set[Function]
-) -> list[tuple[Function, tuple[int, str]]]:
-    # Notes of compiles have the innermost frame first.
-    return [(each, place) for each, place in reversed(there.items()) if each not in seen]
+    new = ((each, at) for each, (_, at) in there.items() if each not in seen)
+    return next(((name, path, at) for (name, path, _), at in new), None)
 
 
 def _is_shorter(last: Stage, before: list[Stage]) -> bool:

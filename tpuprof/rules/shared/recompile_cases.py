@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, UNKNOWN_FUNCTION, WEAK_TYPE
+from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, OF_INPUTS, UNKNOWN_FUNCTION, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.recurrence import AGAIN
 from tpuprof.report.schema import CompileRow
@@ -28,7 +28,6 @@ ENDS = "ends"
 _CONDITION = "__bool__ ("
 # Graphs that take another number of inputs than the one before, as where a list of tensors grows.
 GROWS = "grows"
-_OF_INPUTS = "it takes "
 # What happens in some steps only, and the share of the steps that compile below which it may be the cause (share): more
 # than half of them are no exception.
 SELDOM = "seldom"
@@ -42,7 +41,7 @@ def cases_of(signals: Signals, compiles: list[CompileRow]) -> frozenset[str]:
     told = [row for row in compiles if row.cause.kind not in _UNTOLD]
     found = {OTHER for row in told if row.cause.kind != AGAIN}
     found |= {ENDS for row in told if row.in_read and row.frames and row.frames[0].startswith(_CONDITION)}
-    found |= {GROWS for row in told if row.cause.detail.startswith(_OF_INPUTS)}
+    found |= {GROWS for row in told if row.cause.detail.startswith(OF_INPUTS)}
     for row in told:
         if row.cause.kind == AGAIN and function_of(row.program) in _OF_FLOW:
             found.add(FLOW)

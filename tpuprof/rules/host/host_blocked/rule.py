@@ -146,6 +146,7 @@ from tpuprof.report.host_lines import (
     beside,
     calls_programs,
     hidden_at,
+    hidden_of,
     holder_of,
     is_at,
     lines_told,
@@ -273,9 +274,8 @@ def _at_place(name: str, where: Where, stacks: list[HostStackRow]) -> Evidence:
 
 def _hidden(signals: Signals, sampled: dict[str, float]) -> float:
     """Time of the same kinds behind device work, as far as the device idles for something else (ms per step)."""
-    hidden = sum(row.hidden_ms_per_step for row in signals.host_stacks if row.part in sampled)
     idle = signals.step_ms - sum(signals.steps.mean_parts().get(name, 0.0) for name in part.DEVICE_PARTS)
-    return max(min(hidden, idle - sum(sampled.values())), 0.0)
+    return hidden_of(signals.host_stacks, sampled, idle - sum(sampled.values()))
 
 
 def _half_hidden(signals: Signals, sampled: dict[str, float], evidence: list[Evidence]) -> Outcome | None:

@@ -88,11 +88,11 @@ from tpuprof.report.host_lines import LINE_FROM_SHARE, lines_of, running
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
 from tpuprof.rules.programs import JAX
+from tpuprof.rules.shared.compile_limits import LIMIT, gave_up, limit_evidence
 from tpuprof.rules.shared.compiled_functions import breaks_of, functions_called
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, PRICED_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.signals.device import JOIN
-from tpuprof.signals.telemetry import CompileLimit
 from tpuprof.simulate.change import Change
 from tpuprof.units import PS_PER_MS, count_of, counted, format_share
 
@@ -227,10 +227,7 @@ def _failed(
         programs=_alone(found) if _is_broken(signals, found) else found.programs,
     )
     if limits:
-        given_up = (
-            f"torch.compile gave up on the function at {limits[0].source} after {limits[0].times} compiles"
-        )
-        title = f"{given_up}. {title}"
+        title = f"{gave_up(limits)}. {title}"
     # Of a typical step: a mean over all of them, a few of which may hold most of the dispatch, is another number.
     title += f", and {format_share(share)} of a typical step goes to calling them"
     if share < FAILS_FROM_SHARE:
@@ -243,14 +240,14 @@ def _failed(
     return failed(
         # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
         share + alone_share if signals.sees_device else share / 2,
-        [*evidence, *_given_up(limits), *_lines(signals, _what(found))],
+        [*evidence, *limit_evidence(limits), *_lines(signals, _what(found))],
         title=title,
         price=price,
         reason=""
         if price
         else "it cannot be priced: what one program of the whole step would take is unknown",
         confidence="medium" if signals.sees_device else "low",
-        cases=frozenset({"limit"} if limits else _cases(signals, found)) | _cases_of_jax(signals, found),
+        cases=frozenset({LIMIT} if limits else _cases(signals, found)) | _cases_of_jax(signals, found),
     )
 
 
@@ -288,15 +285,6 @@ def _cases(signals: Signals, found: EagerDispatch) -> set[str]:
 
 def _is_beside(found: EagerDispatch) -> bool:
     return (found.compiled_regions or 0.0) >= BESIDE_FROM_REGIONS
-
-
-def _given_up(limits: list[CompileLimit]) -> list[Evidence]:
-    return [
-        Evidence(
-            f"compiled {each.times} times; the last time this did not hold: {each.reason}", source=each.source
-        )
-        for each in limits
-    ]
 
 
 def _fused(share: float) -> Change:

@@ -78,6 +78,7 @@ from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch
 from tpuprof.model.host.event_times import COMPILED_REGION
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, not_checked, passed, rule
+from tpuprof.rules.shared.compile_limits import LIMIT, gave_up, limit_evidence
 from tpuprof.rules.shared.compiled_functions import breaks_of, functions_called
 from tpuprof.rules.shared.host_price import host_price
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -175,20 +176,18 @@ def _where_programs_are_traced(signals: Signals) -> Outcome:
 def _given_up(signals: Signals, limits: list[CompileLimit], found: CompiledParts | None) -> Outcome:
     """A function that dynamo compiled as often as it may: most steps trace it op by op."""
     calls = found.forward if found is not None else 0.0
-    tracing, first = signals.steps.mean_parts().get(part.TRACING, 0.0), limits[0]
-    why = "the last time it compiled, this did not hold"
+    tracing = signals.steps.mean_parts().get(part.TRACING, 0.0)
     evidence = [
-        *(Evidence(f"{why}: {each.reason}", source=each.source) for each in limits),
+        *limit_evidence(limits),
         Evidence("calls of what torch.compile made, forward", calls, "per step"),
         Evidence("tracing per step that leaves the device idle", tracing, "ms"),
     ]
     return failed(
         tracing / signals.step_ms,
         evidence,
-        title=f"torch.compile gave up on the function at {first.source} after {first.times} compiles: it traces "
-        "further calls op by op",
+        title=f"{gave_up(limits)}: it traces further calls op by op",
         reason="it cannot be priced: what the function takes as one compiled graph is unknown",
-        cases=frozenset({"limit"}),
+        cases=frozenset({LIMIT}),
     )
 
 

@@ -126,16 +126,20 @@ def _lines(signals: Signals) -> list[Evidence]:
 
     A function that the verdict names stands first: of the training loop, one line alone may well have more.
     """
-    stacks, what = signals.stacks_if_sampled, "tracing that leaves the device idle"
-    lines = lines_that_trace(stacks)[:SHOWN]
-    named = [each for each in mostly_at(stacks) if each.function]
+    stacks = signals.stacks_if_sampled
     functions = [
-        Evidence(what.replace(" ", f"{each.doing} ", 1), each.ms, "ms per step", source=each.source)
-        for each in named
+        Evidence(
+            f"tracing in {each.function} that leaves the device idle",
+            each.ms,
+            "ms per step",
+            source=each.source,
+        )
+        for each in mostly_at(stacks)
+        if each.function
     ]
     return functions + [
-        Evidence(f"{what}{running(call)}", exposed, "ms per step", source=source)
-        for source, call, exposed, _ in lines
+        Evidence(f"tracing that leaves the device idle{running(call)}", exposed, "ms per step", source=source)
+        for source, call, exposed, _ in lines_that_trace(stacks)[:SHOWN]
         if source and exposed
     ]
 
