@@ -197,3 +197,21 @@ def test_a_wait_for_steps_before_the_recording_is_in_no_step(tmp_path, first, le
     assert mean == pytest.approx((PROGRAM + SAVES / EVERY) / 1e3, rel=0.03)
     assert report.steps.count == 20
     assert {each.name for each in report.phases} == left_out
+
+
+@pytest.mark.parametrize("more", [2, 3])
+def test_a_queue_that_shrinks_up_to_the_end_leaves_no_step_out(tmp_path, more):
+    """An agent's steps call programs more and more often: no step was left to look at, and the report was an error."""
+    trace = TraceBuilder()
+    python, client = trace.host().line("python"), trace.host().line("client")
+    device = trace.host().line("device")
+    for number in range(30):
+        begin = 1000 * number
+        python.event("train", begin, 1000, _r=1, step_num=number)
+        python.event("PjitFunction(act)", begin + 5, 20)
+        client.event("PjRtCpuExecutable::ExecuteHelper", begin + 10, 10)
+        for program in range(1 if number < 18 else more):
+            runs(trace, device, begin + 300 * program)
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    assert report.steps.count == 30
+    assert not report.phases

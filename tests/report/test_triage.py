@@ -47,6 +47,7 @@ from tpuprof.report import labels
 from tpuprof.report.triage import NextMeasurement
 from tpuprof.rules import runner
 from tpuprof.rules.runner import REPLAY_DISAGREES
+from tpuprof.run_folder import USUAL_WARMUP
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -334,6 +335,29 @@ def test_a_capture_that_meant_to_sample_needs_more_steps(tmp_path, sampled, said
     assert report.verdict.bound == "undecided"
     assert said in report.verdict.sentence
     assert report.measure_next[0].command == command.replace("RUN", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("noted", "option"),
+    [
+        ({"warmup": 402}, "--warmup 402 "),
+        ({"warmup": USUAL_WARMUP}, ""),
+        ({}, ""),
+        ({"warmup": "; rm x"}, ""),
+        ({"warmup": 402, "launched": None}, ""),
+    ],
+)
+def test_the_same_part_of_training_is_captured_again(tmp_path, noted, option):
+    """The second of two stages was captured by `--warmup 402`, and the next command would have captured the first."""
+    notes = tmp_path / "tpuprof"
+    notes.mkdir()
+    capture = {"host_samples": {"samples": 0}, "launched": ["python", "train.py"], **noted}
+    (notes / "run.json").write_text(
+        json.dumps({"schema": "tpuprof.run/1", "warnings": [], "capture": capture})
+    )
+    undecided().write(tmp_path / "plugins" / "profile" / "2026" / "host.xplane.pb")
+    command = f"tpuprof capture -o {tmp_path} {option}--steps 50 -- python train.py"
+    assert analyze_run(tmp_path).measure_next[0].command == command
 
 
 def gpu_run(tmp_path, **environment):

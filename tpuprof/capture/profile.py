@@ -15,6 +15,7 @@ from tpuprof.capture.recorder import Recorder
 from tpuprof.capture.recording import PATIENCE_STEPS, STEADY_STEPS, Plan
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.instrument.state import import_xlac, note_failure
+from tpuprof.run_folder import USUAL_WARMUP
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -42,7 +43,7 @@ class profile:  # noqa: N801  # used like a function
         self,
         run_dir: str | os.PathLike[str],
         *,
-        warmup: int = 3,
+        warmup: int = USUAL_WARMUP,
         steps: int = 8,
         steady: int = STEADY_STEPS,
         patience: int = PATIENCE_STEPS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tpuprof.run_folder import USUAL_WARMUP
 from tpuprof.units import counted
 
 # Steps in a row without a compile that make training steady. The first step compiles, the second often too
@@ -38,7 +39,7 @@ class Plan:
     recording of training that is not steady.
     """
 
-    warmup: int = 3
+    warmup: int = USUAL_WARMUP
     steps: int = 8
     steady: int = STEADY_STEPS
     patience: int = PATIENCE_STEPS

@@ -13,6 +13,7 @@ import typer
 
 from tpuprof.cli.guard import tell
 from tpuprof.cli.options import Command, either, parse_duration
+from tpuprof.run_folder import USUAL_WARMUP
 
 if TYPE_CHECKING:
     from tpuprof.capture.launch import Ended
@@ -81,7 +82,7 @@ def capture(
     command: Command = None,
     out: Out = Path("runs/capture"),
     name: Name = None,
-    warmup: Warmup = 3,
+    warmup: Warmup = USUAL_WARMUP,
     steps: Steps = None,
     patience: Patience = 100,
     addr: Addr = None,

@@ -113,6 +113,8 @@ def with_even_ends(steps: Steps, devices: list[DeviceActivity], dispatching: Spa
     level, device = np.append(0.0, queue.length), _busiest(devices)
     # Where programs wait, the device works.
     older = _until_first_wait(level) if contains(device.busy, steps.start[:1]).all() else 0
+    if len(steps) - older < FULL_FROM_STEPS:
+        return steps  # as `_between` says: the queue may shrink up to the end, and no step would be left to look at
     rest = steps.only(slice(older, len(steps)))
     begin, end = _even_rows(level[older:], rest, device)
     works = _works_in(device, rest, begin, end) if begin else _works_on(device, rest)

@@ -26,11 +26,11 @@ from tpuprof.run_folder import RUN_INFO
 
 # Steps that answer what too few could not (steps): twice the default, and what a rate of rare events needs.
 MORE_STEPS, MANY_STEPS = 16, 50
-_CAPTURE = "tpuprof capture{into} -- {program}"
-_MORE = f"tpuprof capture{{into}} --steps {MORE_STEPS} -- {{program}}"
-_MANY = f"tpuprof capture{{into}} --steps {MANY_STEPS} -- {{program}}"
+_CAPTURE = "tpuprof capture{into}{warmup} -- {program}"
+_MORE = f"tpuprof capture{{into}}{{warmup}} --steps {MORE_STEPS} -- {{program}}"
+_MANY = f"tpuprof capture{{into}}{{warmup}} --steps {MANY_STEPS} -- {{program}}"
 _LATER = "tpuprof capture{{into}} --warmup {steps} -- {{program}}"
-_LINES = "tpuprof capture{into} --source-lines -- {program}"
+_LINES = "tpuprof capture{into}{warmup} --source-lines -- {program}"
 _PREFLIGHT = "tpuprof preflight {script} --tpu {slice}{arguments}"
 _HOSTS = "tpuprof capture -o RUN --addr HOST1:PORT,HOST2:PORT"
 _PROVE = "tpuprof prove {rule} --before {before} --after COMMAND_WITH_THE_FIX{out}"

@@ -7,10 +7,11 @@ from typing import Any
 
 from tpuprof.chips import chip_of
 from tpuprof.report.schema import Report
+from tpuprof.run_folder import USUAL_WARMUP
 
 
 def values_of(report: Report) -> dict[str, str]:
-    """Program, script, its arguments, options and TPU slice, each quoted for a shell."""
+    """Program, script, its arguments, options of the capture and TPU slice, each quoted for a shell."""
     run = report.environment.get("run")
     argv = run.get("command_line") if isinstance(run, dict) else None
     argv = [str(each) for each in argv] if isinstance(argv, list) and argv else ["train.py"]
@@ -26,8 +27,19 @@ def values_of(report: Report) -> dict[str, str]:
         "out": _out(report),
         # The folder is the program's own where tpuprof captured into it.
         "into": _out(report) if capture_of(report) else "",
+        "warmup": _warmup(report),
         "slice": _slice(report),
     }
+
+
+def _warmup(report: Report) -> str:
+    """The option that has the same part of training captured again; empty where the usual number of steps has.
+
+    A program that captures itself, by `tpuprof.profile`, says in its own code when that begins.
+    """
+    capture = capture_of(report)
+    noted = capture.get("warmup") if capture.get("launched") else None
+    return f" --warmup {noted}" if isinstance(noted, int) and noted != USUAL_WARMUP else ""
 
 
 def capture_of(report: Report) -> dict[str, Any]:
