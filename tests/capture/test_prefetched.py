@@ -75,6 +75,31 @@ def test_what_the_loader_has_in_hand_is_used_up_before_a_queue_shrinks(loader):
     assert not after(loader, (8, 4), (7, 4), (6, 4))
 
 
+def test_a_loader_whose_epoch_is_made_still_holds_its_batches(loader):
+    """Its threads end with the epoch's last batch, in a short epoch before the first compile ends."""
+    prefetched = Prefetched()
+    loader.holds(8, 4)
+    prefetched.step_ended()
+    loader.close()
+    for ready in (8, 7, 6, 5, 1):
+        loader.holds(ready, 0)
+        prefetched.step_ended()
+        assert not prefetched.used_up
+    loader.holds(0, 0)
+    prefetched.step_ended()
+    assert prefetched.used_up
+
+
+def test_a_loader_that_was_closed_hands_out_nothing_more(loader):
+    prefetched = Prefetched()
+    prefetched.step_ended()
+    loader.close()
+    loader.holds(8, 0)
+    loader._done = True
+    prefetched.step_ended()
+    assert prefetched.used_up
+
+
 def test_a_loader_that_keeps_up_is_not_waited_for_long(loader):
     assert after(loader, *FULL, (7, 16), (8, 8), (8, 12), (8, 16))
     assert after(loader, *[(8, 2 + number) for number in range(9)])

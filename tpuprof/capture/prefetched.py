@@ -2,7 +2,8 @@
 
 The first steps compile for seconds, and loaders fill their queues meanwhile. A slow loader then looks fast until the
 queue is empty. Two kinds of loaders are looked at: torch_xla's `ParallelLoader` (in `MpDeviceLoader`), which its own
-threads lead to, and iterators of a `DataLoader` with workers, which are noted when they are made.
+threads lead to as long as they make batches, and iterators of a `DataLoader` with workers, which are noted when they
+are made.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Prefetched:
         self._levels: deque[int] = deque(maxlen=LOOKED_BACK + 1)
         self._emptied = False
         self._shows_after = 0
+        self._loaders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
         self._feed_loaders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._replaced = Replaced()
@@ -57,6 +59,7 @@ class Prefetched:
     def remove(self) -> None:
         """Put everything back."""
         self._replaced.put_back()
+        self._loaders.clear()
         self._iterators.clear()
         self._feed_loaders.clear()
 
@@ -67,7 +70,7 @@ class Prefetched:
         Workers that a loader of torch_xla takes from have no batch ready while it fills its own queues, and training
         still does not wait.
         """
-        loaders = _parallel_loaders()
+        loaders = self._parallel_loaders()
         workers = {each: _of_workers(each) for each in tuple(self._iterators)}
         if not loaders and not workers:
             self._levels.clear()
@@ -92,6 +95,27 @@ class Prefetched:
 
         return made
 
+    def _parallel_loaders(self) -> list[_Waiting]:
+        """Batches that wait in each of torch_xla's loaders.
+
+        The threads of one end when they have made the epoch's last batch: in a short epoch, before the first compile
+        ends. What it made is still there to be taken, until it is closed.
+        """
+        owners = [_owner_of(each) for each in threading.enumerate()]
+        works = {id(each) for each in owners if _is_parallel_loader(each)}
+        found: list[_Waiting] = []
+        try:
+            self._loaders.update(each for each in owners if id(each) in works)
+            loaders = tuple(self._loaders)
+        except (RuntimeError, TypeError) as error:  # a class of that name that cannot be hashed, or a loader that goes
+            pass_on(error)
+            return found
+        for each in loaders:
+            waiting = _of_parallel_loader(each)
+            if waiting is not None and (id(each) in works or (waiting.ready and not getattr(each, "_done", False))):
+                found.append(waiting)
+        return found
+
     @property
     def used_up(self) -> bool:
         """Whether no more is handed out than is made: a queue was empty, or the queues do not shrink."""
@@ -106,22 +130,16 @@ class Prefetched:
         return self._shows_after if self._emptied else 0
 
 
-def _parallel_loaders() -> list[_Waiting]:
-    """Batches that wait in each of torch_xla's loaders."""
-    owners = [_owner_of(each) for each in threading.enumerate()]
-    found = []
-    for owner in {id(each): each for each in owners}.values():
-        if not _is_parallel_loader(owner):
-            continue
-        try:
-            queues = list(owner._queues.values())
-            ready = min(len(each.queue._items) for each in queues)
-            queued = ready + min(len(each.cpu_loader_queue._items) for each in queues)
-            found.append(_Waiting(ready, queued, max(each.queue.max_size() for each in queues)))
-        except (AttributeError, TypeError, ValueError) as error:
-            pass_on(error)
-            continue  # another version's
-    return found
+def _of_parallel_loader(owner: Any) -> _Waiting | None:
+    """Batches that wait in one of torch_xla's loaders; None where it is another version's."""
+    try:
+        queues = list(owner._queues.values())
+        ready = min(len(each.queue._items) for each in queues)
+        queued = ready + min(len(each.cpu_loader_queue._items) for each in queues)
+        return _Waiting(ready, queued, max(each.queue.max_size() for each in queues))
+    except (AttributeError, TypeError, ValueError) as error:
+        pass_on(error)
+        return None
 
 
 def _owner_of(thread: threading.Thread) -> Any:
