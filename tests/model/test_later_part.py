@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tpuprof.model.compile.later_part import RUNS_STEPS_FROM_SHARE, own_part, said_of_later_parts
+from tpuprof.model.compile.later_part import RUNS_STEPS_FROM_SHARE, own_part, said_of_later_steps
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, CompilingLine, History, Stage
 from tpuprof.model.compile.stages import OTHER_FROM
 from tpuprof.model.host.samples import HostSamples
@@ -56,7 +56,7 @@ def test_steps_of_another_loop_are_a_part_of_their_own():
     assert mine.after.took == pytest.approx(19 * 0.025)
     assert (later.first, later.steps, later.counted, later.quiet) == (19, 200, 219, 21)
     assert later.function == "finetune (/u/stages.py:54)"
-    assert said_of_later_parts([None, later]) == (
+    assert said_of_later_steps([None, later], []) == (
         " That is of the captured part of training: 200 of 219 steps after the capture run in finetune "
         "(/u/stages.py:54), since a compile, and take 18.0 ms each."
     )
@@ -73,7 +73,7 @@ def test_steps_of_another_part_do_not_say_that_recording_slows_the_host():
 def test_a_short_part_is_not_in_the_verdict():
     _, later = own_part(history(steps=(30, 20)), TRAINS)
     assert later is not None
-    assert not said_of_later_parts([later])
+    assert not said_of_later_steps([later], [])
 
 
 def unsplit(given: History, samples=TRAINS):

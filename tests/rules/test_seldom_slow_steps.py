@@ -1,11 +1,13 @@
 """Slow steps of a capture, and how many of the steps that follow take as long."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from tests.rules.given import given, step, steps
 from tpuprof.model.compile.recurrence import AfterCapture
+from tpuprof.model.long_later import LongLater
 from tpuprof.model.outside_capture import AS_LONG_FROM, LONG_FROM
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
@@ -53,6 +55,30 @@ def test_slow_steps_that_hardly_come_again_are_no_finding():
 )
 def test_slow_steps_that_may_come_again_are_one(later, options):
     assert found(later, **options).status == "failed"
+
+
+LATER = LongLater(10, 100, 600.0, 100.0, 1 / 3, 0, "in preview (/u/pictures.py:6)", "/u/pictures.py:6")
+
+
+@pytest.mark.parametrize(("place", "confidence"), [(LATER.place, "medium"), ("", "low")])
+def test_long_steps_that_no_capture_holds_are_a_finding_without_a_price(place, confidence):
+    later = replace(LATER, place=place)
+    outcome = outcome_of(find_rule("uneven-steps"), given(steps=steps(8, wall=100.0), long_later_steps=later))
+    assert (outcome.status, outcome.confidence, outcome.price) == ("failed", confidence, None)
+    assert outcome.share == pytest.approx(1 / 3)
+    assert outcome.cases == {"work"}
+    assert outcome.evidence[0].source == "/u/pictures.py:6"
+    assert outcome.title.startswith(
+        "10 of 100 steps after the capture take longer (600 ms, the usual step 100 ms): 33 % of the time there"
+    )
+    assert outcome.title.endswith("the training thread is in preview (/u/pictures.py:6)") is bool(place)
+    assert outcome.reason.startswith("it costs 50.0 ms per step on top of the captured steps")
+
+
+def test_slow_steps_of_the_capture_come_first():
+    captured = [*steps(12, wall=USUAL), *(step(200.0, 12 + each, **{"user:gc": 180.0}) for each in range(3))]
+    outcome = outcome_of(find_rule("uneven-steps"), given(steps=captured, long_later_steps=LATER))
+    assert outcome.price is not None
 
 
 def test_later_steps_that_are_shorter_are_not_as_long():

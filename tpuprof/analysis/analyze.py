@@ -107,7 +107,8 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
         report, verdict=verdict, findings=findings, ops=device["ops"][:listed], ops_left_out=rest
     )
     quiet = steps_until_quiet(run.hosts)
-    return replace(report, measure_next=measure_next(report, usual.bound, times, quiet))
+    held_by = max((host.long_later.held_by for host in run.hosts if host.long_later is not None), default=0)
+    return replace(report, measure_next=measure_next(report, usual.bound, times, quiet, held_by))
 
 
 def _ops_of(run: Run) -> OpTotals:

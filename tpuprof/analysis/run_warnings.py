@@ -26,11 +26,13 @@ def run_warnings(run: Run, compiles: Sequence[CompileRow] = ()) -> list[str]:
     notes = [*run.warnings, *_unlike(run.hosts)]
     again = bool(noted_by_dynamo(run.info, "recompiles"))
     for host in run.hosts:
+        longer = outside_capture(host.steps.wall_ps, host.after_steps, between_steps(host.steps))
         notes += [f"{host.name}: {note}" for note in host.warnings]
         notes += [
             f"{host.name}: {note}"
             for note in (
-                *outside_capture(host.steps.wall_ps, host.after_steps, between_steps(host.steps)),
+                # Where the long ones among them are known, the verdict says what they do.
+                *(longer if host.long_later is None else []),
                 *stretched(host.steps.wall_ps, _compiling(host), host.after_steps, dynamo=again),
                 *quicker_compiles(_compiling(host), host.after_steps),
                 *([host.later_part.warning] if host.later_part is not None else []),

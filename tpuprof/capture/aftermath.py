@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tpuprof.capture.long_steps import LongSteps, LongStepWatch
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.state import compile_ns
 from tpuprof.run_folder import CLASSES_PER_DOUBLING
@@ -60,7 +61,7 @@ class After:
 
     The rest came after the last step: a last evaluation, say. `ended` tells that the program came to its end. `lengths`
     is how many steps are of each class of lengths (`run_folder.CLASSES_PER_DOUBLING`). `stages` are the stretches
-    between steps that compile, the first ones where there are many.
+    between steps that compile, the first ones where there are many. `long` is of steps far longer than their like.
     """
 
     steps: int = 0
@@ -73,6 +74,7 @@ class After:
     lines: dict[str, CompilingLine] = field(default_factory=dict)
     lengths: dict[int, int] = field(default_factory=dict)
     stages: list[Stage] = field(default_factory=lambda: [Stage(0)])
+    long: LongSteps = field(default_factory=LongSteps)
 
 
 class Aftermath:
@@ -96,6 +98,11 @@ class Aftermath:
         self._last_compiling = -1
         # The last step that compiled for a line.
         self._last_of: dict[str, int] = {}
+        # When the last step that was counted ended (`time.monotonic`, s). Where steps are counted elsewhere meanwhile,
+        # `counting` gives when the last of those did.
+        self.began = self._opened
+        self.counting: Callable[[], float] = lambda: 0.0
+        self.long = LongStepWatch(self.found.long, lambda: max(self.began, self.counting()))
 
     def before_cut(self) -> None:
         """A graph cut begins, or a step ends; what compiled since the last cut did so elsewhere: at a read, say."""
@@ -142,11 +149,16 @@ class Aftermath:
         """A step ended at this time of `time.monotonic` (s), and nothing else is asked."""
         self.found.steps += 1
         took, self.found.steps_seconds = now - self._opened - self.found.steps_seconds, now - self._opened
+        began, self.began = self.began, now
+        compiled = self._last_compiling == self.found.steps - 1
+        self.long.step_ended(self.found.steps - 1, began, now, compiled=compiled)
         length = round(CLASSES_PER_DOUBLING * math.log2(max(US_PER_S * took, 1.0)))
         self.found.lengths[length] = self.found.lengths.get(length, 0) + 1
         self._add_to_stage(took)
-        if self.found.steps % _LOOK_EVERY == 0 and now - self._written >= WRITE_EVERY_SECONDS:
-            self.write()
+        if self.found.steps % _LOOK_EVERY == 0:
+            self.long.know(self.found.lengths)
+            if now - self._written >= WRITE_EVERY_SECONDS:
+                self.write()
 
     def _add_to_stage(self, took: float) -> None:
         """The last step took so long (s). One that compiled is of no stage, and begins one."""
@@ -182,6 +194,8 @@ class Aftermath:
 
     def close(self) -> None:
         """Write for the last time."""
+        self.long.stop()
+        self.long.settle()
         self._take()
         self.before_cut()
         if self.found.steps == self._last_compiling:

@@ -43,10 +43,13 @@ class LaterCuts:
 
     def follow(self) -> None:
         """Listen to graph cuts."""
+        self.after.counting = lambda: self.rest.began
+        self.after.long.start()
         sync_guard.observe_ends(self._ended)
 
     def stop(self) -> None:
         """Listen no more."""
+        self.after.long.stop()
         self.rest.follow()
         sync_guard.stop_observing(self._begins, ended=self._ended)
 

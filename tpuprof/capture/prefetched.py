@@ -107,12 +107,17 @@ class Prefetched:
         try:
             self._loaders.update(each for each in owners if id(each) in works)
             loaders = tuple(self._loaders)
-        except (RuntimeError, TypeError) as error:  # a class of that name that cannot be hashed, or a loader that goes
+        except (
+            RuntimeError,
+            TypeError,
+        ) as error:  # a class of that name that cannot be hashed, or a loader that goes
             pass_on(error)
             return found
         for each in loaders:
             waiting = _of_parallel_loader(each)
-            if waiting is not None and (id(each) in works or (waiting.ready and not getattr(each, "_done", False))):
+            if waiting is not None and (
+                id(each) in works or (waiting.ready and not getattr(each, "_done", False))
+            ):
                 found.append(waiting)
         return found
 

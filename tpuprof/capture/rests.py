@@ -50,6 +50,11 @@ class Rest:
         """Whether steps are only counted now."""
         return self._count.left > 0
 
+    @property
+    def began(self) -> float:
+        """When the step under way of a rest began (s); an old time outside of a rest."""
+        return self._count.began
+
     def step_ended(self, event: str, per_step: int) -> None:
         """A followed step ended; a rest may begin. A step has so many of this event, 0 where that is unknown."""
         self._steps += 1

@@ -28,7 +28,9 @@ cdef class StepCount:
     cdef bint _own_clock
     cdef long _per_step, _heard, _ended
     cdef unsigned long _thread
-    cdef double _began, _long
+    # When the last step ended.
+    cdef readonly double began
+    cdef double _long
     cdef double *_ends
 
     def __cinit__(self):
@@ -58,7 +60,7 @@ cdef class StepCount:
             each.counts = each.event == event
         self._per_step, self._heard, self.left = per_step, 0, steps
         self._thread, self._long = PyThread_get_thread_ident(), longest
-        self._began = self._now()
+        self.began = self._now()
 
     def stop(self):
         self.left = 0
@@ -83,7 +85,7 @@ cdef class StepCount:
             return 0
         self._heard = 0
         now = self._now()
-        took, self._began = now - self._began, now
+        took, self.began = now - self.began, now
         self.left -= 1
         if self.left and took < self._long:
             self._ends[self._ended] = now

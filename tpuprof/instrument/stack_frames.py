@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import traceback
 from types import FrameType
 
 from tpuprof.instrument.stack_text import is_framework, is_own, is_package, is_users
@@ -19,11 +18,15 @@ def user_frames(innermost: FrameType | None = None) -> list[str]:
 
     Within each of these kinds the innermost comes first. Python's own frames come last.
     """
-    stack = reversed(traceback.extract_stack(innermost or sys._getframe(1)))
-    frames = sorted(
-        (frame for frame in stack if not is_own(frame.filename)), key=lambda frame: _kind(frame.filename)
-    )
-    return [f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in frames[:MAX_FRAMES]]
+    frame: FrameType | None = innermost or sys._getframe(1)
+    frames: list[tuple[int, str]] = []
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not is_own(path):
+            frames.append((_kind(path), f"{frame.f_code.co_name} ({path}:{frame.f_lineno})"))
+        frame = frame.f_back
+    frames.sort(key=lambda each: each[0])
+    return [text for _, text in frames[:MAX_FRAMES]]
 
 
 def user_line(innermost: FrameType | None = None) -> str:

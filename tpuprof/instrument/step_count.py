@@ -25,6 +25,10 @@ class StepCount(Protocol):
     def left(self) -> int:
         """Steps that are left to count."""
 
+    @property
+    def began(self) -> float:
+        """When the step under way began; an old time, if any, where none is counted."""
+
     def of(self, event: str) -> Event:
         """Where events of this kind are to be reported, which are counted while `begin` has asked for it."""
 
@@ -49,7 +53,7 @@ class PythonStepCount:
         self.event, self.left = "", 0
         self._ends: list[float] = []
         self._per_step, self._heard, self._thread = 1, 0, 0
-        self._began = self._long = 0.0
+        self.began = self._long = 0.0
 
     def of(self, event: str) -> PythonEvent:
         """Where events of this kind are to be reported, which are counted while `begin` has asked for it."""
@@ -58,7 +62,7 @@ class PythonStepCount:
     def begin(self, event: str, per_step: int, steps: int, longest: float) -> None:
         """Count so many steps from now on, in this thread, until one takes `longest` (s) or more."""
         self.event, self._per_step, self._heard, self.left = event, per_step, 0, steps
-        self._thread, self._began, self._long = get_ident(), self._clock(), longest
+        self._thread, self.began, self._long = get_ident(), self._clock(), longest
         self._ends.clear()
 
     def stop(self) -> None:
@@ -83,7 +87,7 @@ class PythonStepCount:
             return
         self._heard = 0
         now = self._clock()
-        took, self._began = now - self._began, now
+        took, self.began = now - self.began, now
         self.left -= 1
         if self.left and took < self._long:
             self._ends.append(now)

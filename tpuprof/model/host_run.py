@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
     from tpuprof.model.device.gpu import Gpus
     from tpuprof.model.device.unused_gradients import UnusedWork
+    from tpuprof.model.long_later import LongLater
 
 NO_HISTORY = History()
 
@@ -164,6 +165,17 @@ class HostRun:
     def after_steps(self) -> AfterCapture | None:
         """What it counted after the capture, where the captured steps are steps that compare with those; else None."""
         return None if self.steps.source is StepSource.WHOLE_CAPTURE else self.after
+
+    @property
+    def long_later(self) -> LongLater | None:
+        """Steps after the capture far longer than their like, and where the host is then; None where none are."""
+        if self.after is None or not self.after.long.steps:
+            return None
+        from tpuprof.model.long_later import long_later
+        from tpuprof.model.outside_capture import between_steps
+
+        between = between_steps(self.steps)
+        return long_later(self.steps.wall_ps, self.after_steps, self.activity.samples, between)
 
 
 def read_host_run(

@@ -15,7 +15,7 @@ import orjson
 from tpuprof.analysis.sections.compute import HostDevices
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.barriers import Barriers
-from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine, Stage
+from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine, LongSteps, Stage
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
@@ -176,6 +176,7 @@ def _told(row: dict[str, Any]) -> Told:
 def _after(**row: Any) -> AfterCapture:
     row["lines"] = {name: CompilingLine(**each) for name, each in row["lines"].items()}
     row["stages"] = [Stage(**each) for each in row["stages"]]
+    row["long"] = LongSteps(**row["long"])
     row["lengths"] = {int(length): int(steps) for length, steps in row["lengths"]}
     return AfterCapture(**row)
 

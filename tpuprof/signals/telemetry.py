@@ -24,6 +24,7 @@ from tpuprof.signals.inputs import DEVICES
 
 if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
+    from tpuprof.model.long_later import LongLater
 
 
 @frozen(frozen=True)
@@ -238,6 +239,12 @@ class TelemetrySignals(SignalsBase):
     def after_capture(self) -> AfterCapture | None:
         """What the process counted after the captured steps; None where the run folder has nothing of it."""
         return next((host.after for host in self._run.hosts if host.after is not None), None)
+
+    @signal("steps")
+    def long_later_steps(self) -> LongLater | None:
+        """Steps after the capture that take far longer than their like; None where none do, or none was noted."""
+        found = [host.long_later for host in self._run.hosts]
+        return max((each for each in found if each is not None), key=lambda each: each.share, default=None)
 
     @signal("words")
     def compiles_return(self) -> str:

@@ -29,6 +29,7 @@ MORE_STEPS, MANY_STEPS = 16, 50
 _CAPTURE = "tpuprof capture{into}{warmup} -- {program}"
 _MORE = f"tpuprof capture{{into}}{{warmup}} --steps {MORE_STEPS} -- {{program}}"
 _MANY = f"tpuprof capture{{into}}{{warmup}} --steps {MANY_STEPS} -- {{program}}"
+_HOLDING = "tpuprof capture{{into}}{{warmup}} --steps {steps} -- {{program}}"
 _LATER = "tpuprof capture{{into}} --warmup {steps} -- {{program}}"
 _LINES = "tpuprof capture{into}{warmup} --source-lines -- {program}"
 _PREFLIGHT = "tpuprof preflight {script} --tpu {slice}{arguments}"
@@ -216,11 +217,12 @@ def remedy_of(reason: str) -> Remedy | None:
 
 
 def measure_next(
-    report: Report, bound: Bound, load: StepTimes, quiet: int | None = None
+    report: Report, bound: Bound, load: StepTimes, quiet: int | None = None, held_by: int = 0
 ) -> list[NextMeasurement]:
     """What could not be decided, what the verdict rests on first, then by how many rules it decides.
 
-    `quiet` is how many steps it takes until none compiles any more, None where that is unknown.
+    `quiet` is how many steps it takes until none compiles any more, None where that is unknown. `held_by` is how many
+    steps hold one of the long ones that come after the capture, 0 where there are none.
     """
     values = values_of(report)
     found: dict[tuple[str, str, str], list[str]] = {}
@@ -228,6 +230,7 @@ def measure_next(
     start = quiet if first or changed_after(report) else None
     for reason, decides, remedy in (
         *_of_the_verdict(report, bound, load),
+        *_of_long_steps(held_by),
         *_of_figures(report),
         *_of_findings(report),
     ):
@@ -325,6 +328,13 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
     elif bound.word == "compile" and bound.share >= COMPILES_HIDE_FROM and not _are_the_first(report):
         reason = "Compiles take most of the captured steps: what takes much of the rest may be in no finding."
         yield reason, [OTHER_CAUSES], Remedy((), _CAPTURE, "Cure the compiles, and capture again.")
+
+
+def _of_long_steps(held_by: int) -> Iterator[_Unknown]:
+    if held_by:
+        reason = "What long steps outside of the capture spend is known from looks at the host alone."
+        command = _HOLDING.format(steps=held_by)
+        yield reason, [VERDICT], Remedy((), command, "The longer capture holds one of them.")
 
 
 def _of_undecided(bound: Bound, load: StepTimes) -> tuple[str, Remedy | None]:

@@ -18,7 +18,7 @@ from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
 from tpuprof.model import busy_machine, python_tools
 from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_wait
-from tpuprof.model.compile.later_part import said_of_later_parts
+from tpuprof.model.compile.later_part import said_of_later_steps
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence, compiles_in
 from tpuprof.model.decisions import Decisions
@@ -148,7 +148,9 @@ def verdict_section(
         outside,
         cpus_taken=(cpu_wait(run.info) or 0.0) >= DOUBTFUL_FROM_SHARE,
     )
-    text += said_of_later_parts([host.later_part for host in run.hosts])
+    text += said_of_later_steps(
+        [each.later_part for each in run.hosts], [each.long_later for each in run.hosts]
+    )
     text += said_of_shared_cpus(run, bound, times, rows.host_stacks)
     text += busy_machine.said_with_the_verdict(run.info, bound.word)
     text += python_tools.said_with_the_verdict(run.info, bound.word)

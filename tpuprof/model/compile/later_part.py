@@ -7,14 +7,25 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, CompilingLine, History, Stage
+from tpuprof.model.compile.recurrence import (
+    MIN_STEPS_AFTER,
+    AfterCapture,
+    CompilingLine,
+    History,
+    LongSteps,
+    Stage,
+)
 from tpuprof.model.compile.stages import OTHER_FROM, is_all_told
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.records import record
 from tpuprof.report.between import NOT_CAPTURED, SINCE_A_COMPILE
 from tpuprof.report.user_frames import Function, user_functions
 from tpuprof.units import MS_PER_S, format_ms
+
+if TYPE_CHECKING:
+    from tpuprof.model.long_later import LongLater
 
 # Share of the sampled time that a function must hold to be what runs the captured steps (share): what the loop does
 # between them, and samples at the ends, are the rest. A judgement.
@@ -142,12 +153,15 @@ def _until(
         lines=lines,
         lengths={},
         stages=stages,
+        long=LongSteps(),
     )
 
 
-def said_of_later_parts(hosts: list[LaterPart | None]) -> str:
-    """What the verdict adds where most of the steps after the capture are of another part; empty where they are not."""
-    found = [each for each in hosts if each is not None and each.is_most]
-    if not found:
-        return ""
-    return f" That is of the captured part of training: {max(found, key=lambda each: each.steps).text}."
+def said_of_later_steps(parts: list[LaterPart | None], long: list[LongLater | None]) -> str:
+    """What the verdict adds of later steps: most are of another part, or some are far longer; else empty."""
+    others = [each for each in parts if each is not None and each.is_most]
+    text = ""
+    if others:
+        text = f" That is of the captured part of training: {max(others, key=lambda each: each.steps).text}."
+    longer = [each for each in long if each is not None]
+    return text + max(longer, key=lambda each: each.share).text if longer else text

@@ -95,13 +95,30 @@ class Stage:
 
 
 @record(frozen=True)
+class LongSteps:
+    """Steps twice as long as the usual one, among the `judged` ones, which compile nothing. Times in seconds.
+
+    `numbers` are those of the first ones. `stacks` says how often each stack was seen in them after the usual time was
+    over: the frames of `instrument.stack_frames.user_frames`, one per line.
+    """
+
+    judged: int = 0
+    judged_seconds: float = 0.0
+    usual_seconds: float = 0.0
+    steps: int = 0
+    seconds: float = 0.0
+    numbers: list[int] = field(default_factory=list)
+    stacks: dict[str, int] = field(default_factory=dict)
+
+
+@record(frozen=True)
 class AfterCapture:
     """What the process counted after the captured steps, until `ended` or its last note. Times in seconds.
 
     `steps_seconds` is the time until the last step ended, None in notes of older versions.
     `estimated` tells that no step was seen there, and that `steps` are so many as fit into its time. `lengths` is how
     many steps are of each class (`run_folder.CLASSES_PER_DOUBLING`), `stages` are the stretches between steps that
-    compile, the first sixteen: both are empty in notes of older versions.
+    compile, the first sixteen, `long` is of steps far longer than their like: all are empty in notes of older versions.
     """
 
     steps: int
@@ -115,6 +132,7 @@ class AfterCapture:
     steps_seconds: float | None = None
     lengths: dict[int, int] = field(default_factory=dict)
     stages: list[Stage] = field(default_factory=list)
+    long: LongSteps = field(default_factory=LongSteps)
 
     def share_of_longer(self, took_ps: float) -> float | None:
         """Share of the steps whose lengths were noted that took at least so long; None where too few were."""
@@ -304,6 +322,19 @@ def _after_of(row: dict[str, Any]) -> AfterCapture:
             Stage(int(each["first"]), int(each["steps"]), float(each["seconds"]))
             for each in row.get("stages", ())
         ],
+        long=_long_steps_of(row["long"]) if "long" in row else LongSteps(),
+    )
+
+
+def _long_steps_of(row: dict[str, Any]) -> LongSteps:
+    return LongSteps(
+        judged=int(row["judged"]),
+        judged_seconds=float(row["judged_seconds"]),
+        usual_seconds=float(row["usual_seconds"]),
+        steps=int(row["steps"]),
+        seconds=float(row["seconds"]),
+        numbers=[int(each) for each in row["numbers"]],
+        stacks={str(stack): int(times) for stack, times in row["stacks"].items()},
     )
 
 

@@ -23,6 +23,11 @@ a host that runs ahead of its device look the same. So does one slow step alone 
 than 10 ms. It passes, too, where samples see the host do the same in the other steps, while the device works: then the
 work is no larger in the slow steps.
 
+Work that comes more seldom is in no captured step. So tpuprof goes on to time steps after the capture, and looks where
+the training thread is in one that takes longer than usual. The rule fails where such steps take at least a tenth of
+that time beyond the usual, the captured steps are shorter on average, and the thread is then at a place at which the
+captured steps never are, or the long steps come at a steady rate. There is no price: a replay needs a captured step.
+
 ## How to fix
 
 [work] Do the work beside training: copy what it needs to the host, and write it in another thread; with SPMD,
@@ -68,6 +73,8 @@ ones have more.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tpuprof import parts as part
@@ -79,7 +86,7 @@ from tpuprof.model.steps.table import TYPICAL_UP_TO
 from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, verb_at, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import FAILED, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import (
     SAMPLED_FROM_MS,
     UNEVEN_CAUSE_FROM_SHARE,
@@ -91,6 +98,9 @@ from tpuprof.rules.thresholds import (
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import MS_PER_S, PS_PER_MS, counted, format_ms, format_share
+
+if TYPE_CHECKING:
+    from tpuprof.model.long_later import LongLater
 
 SHOWN = 8
 # Why it passes where nothing says what slow steps do.
@@ -123,10 +133,37 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
         "own_waits_ms",
         "cpus_shared",
         "after_capture",
+        "long_later_steps",
     ),
 )
 def check(signals: Signals) -> Outcome:
-    """Fail where slow steps' excess over typical ones is enough of the time and the trace names what they did."""
+    """Fail where slow steps' excess over typical ones is enough of the time and what they did is known."""
+    outcome = _in_the_capture(signals)
+    later = signals.long_later_steps
+    return outcome if outcome.status == FAILED or later is None else _afterwards(later)
+
+
+def _afterwards(later: LongLater) -> Outcome:
+    """Fail for steps after the capture, of which no captured one tells."""
+    excess_ms = (later.took_ms - later.usual_ms) * later.steps / later.judged
+    where = (
+        f"; for most of what they take longer, the training thread is {later.place}" if later.place else ""
+    )
+    return failed(
+        later.share,
+        [
+            Evidence("long steps after the capture", later.took_ms, "ms", source=later.source),
+            Evidence("the usual step there", later.usual_ms, "ms"),
+        ],
+        title=f"{later.what}: {format_share(later.share)} of the time there{where}",
+        reason=f"it costs {format_ms(excess_ms)} per step on top of the captured steps, none of which is as long",
+        confidence="medium" if later.place else "low",
+        cases=frozenset({"work"}),
+    )
+
+
+def _in_the_capture(signals: Signals) -> Outcome:
+    """Fail for slow steps of the capture."""
     if len(signals.steps) < UNEVEN_MIN_STEPS:
         return not_applicable(
             f"the capture is too short to tell a rhythm: {counted(len(signals.steps), 'step')}"
