@@ -72,6 +72,16 @@ def test_too_few_steps_without_a_compile_say_nothing_of_the_others_but_in_jax(
     assert rest.parts.get("compile", 0.0) == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize(("framework", "stays"), [("torch_xla", True), ("jax", False)])
+def test_where_each_step_of_jax_compiles_collections_go_with_the_compiles(tmp_path, framework, stays):
+    """ "If not: held back by garbage collections, 287 ms of 341 ms" was said of steps of 12 ms without compiles."""
+    hosts = build_run(find_all(trace_of(tmp_path, range(STEPS), range(STEPS)))).hosts
+    hosts = [replace(host, framework=framework) for host in hosts]
+    times = mean_step(hosts)[0]
+    times = replace(times, parts={**times.parts, "user:gc": times.parts.pop("tracing")})
+    assert (without_compiles(hosts, times).parts.get("user:gc", 0.0) > 1.0) is stays
+
+
 def test_tracing_of_a_single_step_that_does_not_compile_stays(tmp_path):
     traced = range(STEPS)
     hosts = build_run(find_all(trace_of(tmp_path, range(STEPS - 1), traced))).hosts

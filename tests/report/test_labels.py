@@ -42,7 +42,7 @@ def found(rule, status, reason="", category="input"):
                 found("b", "unavailable", "no trace"),
                 found("c", "passed"),
             ],
-            "No rule has a fix for what the verdict names. b: no trace. a: all in time.",
+            "No rule has a fix for what the verdict names. No trace (b). All in time (a).",
         ),
         (
             "input",
@@ -82,8 +82,8 @@ def test_what_was_found_while_the_device_is_behind_is_named():
         reports.report(findings=[other, seen, found("b", "passed")], verdict=Verdict("undecided", 0.6, "So."))
     )
     assert said == (
-        "No fix is known to save time. input-starved: Training waits 64 % of each step for data, at train.py:19, but "
-        "the thread that hands programs to the device never rests: whether the device waits is unknown."
+        "No fix is known to save time. Training waits 64 % of each step for data, at train.py:19, but "
+        "the thread that hands programs to the device never rests: whether the device waits is unknown (input-starved)."
     )
 
 
@@ -93,7 +93,7 @@ def test_tracing_that_may_hide_behind_the_device_is_named_where_no_rule_failed()
         rule="tracing-bound", status="passed", title="Tracing costs time", reason=HIDES_BEHIND_DEVICE
     )
     report = reports.report(findings=[hides, found("b", "passed")], verdict=Verdict("device", 0.6, "So."))
-    assert nothing_failed(report) == "No fix is sure to save time. tracing-bound: Tracing costs time."
+    assert nothing_failed(report) == "No fix is sure to save time. Tracing costs time (tracing-bound)."
 
 
 @pytest.mark.parametrize(

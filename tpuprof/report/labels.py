@@ -171,13 +171,13 @@ def nothing_failed(report: Report) -> str:
     if all(each.status != "passed" for each in report.findings):
         return "Unknown: no rule could be checked."
     seen = [
-        f"{each.rule}: {each.title}, but {each.reason}"
+        f"{each.title}, but {each.reason} ({each.rule})"
         for each in report.findings
         if each.reason in _SEEN_BUT_OPEN
     ]
     if seen:
         return ". ".join(["No fix is known to save time", *seen[:RELATED_SHOWN]]) + "."
-    hides = [f"{each.rule}: {each.title}" for each in report.findings if each.reason == HIDES_BEHIND_DEVICE]
+    hides = [f"{each.title} ({each.rule})" for each in report.findings if each.reason == HIDES_BEHIND_DEVICE]
     if hides:
         return ". ".join(["No fix is sure to save time", *hides[:RELATED_SHOWN]]) + "."
     word = word_of(report.verdict.bound)
@@ -186,7 +186,7 @@ def nothing_failed(report: Report) -> str:
     related = [each for each in report.findings if each.category == word.category and each.reason]
     order = {status: row for row, status in enumerate(("unavailable", "error", "passed"))}
     related = sorted((each for each in related if each.status in order), key=lambda each: order[each.status])
-    said = [f"{each.rule}: {each.reason}" for each in related[:RELATED_SHOWN]]
+    said = [f"{each.reason[:1].upper()}{each.reason[1:]} ({each.rule})" for each in related[:RELATED_SHOWN]]
     return ". ".join(["No rule has a fix for what the verdict names", *said]) + "."
 
 

@@ -12,7 +12,8 @@ from tpuprof.units import ps_to_ms
 
 # What goes with a compile: tracing for it, the first hand-over of its program, and collections of the garbage that
 # tracing leaves. In JAX a step without a compile traces nothing.
-_GOES_WITH_A_COMPILE = (part.TRACING, part.DISPATCH, part.USER_PREFIX + "gc")
+_COLLECTING = part.USER_PREFIX + "gc"
+_GOES_WITH_A_COMPILE = (part.TRACING, part.DISPATCH, _COLLECTING)
 
 
 def without_compiles(hosts: list[HostRun], times: StepTimes) -> StepTimes:
@@ -26,7 +27,7 @@ def without_compiles(hosts: list[HostRun], times: StepTimes) -> StepTimes:
     count = sum(int(each.sum()) for each in quiet)
     jax = all(host.framework == "jax" for host in hosts)
     if not count and jax:
-        less[part.TRACING] = times.parts.get(part.TRACING, 0.0)
+        less |= {name: times.parts.get(name, 0.0) for name in (part.TRACING, _COLLECTING)}
     if count < (1 if jax else MIN_STEPS_LEFT):
         return without_some(times, less)
     for name in _GOES_WITH_A_COMPILE:
