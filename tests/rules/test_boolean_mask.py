@@ -48,6 +48,17 @@ def test_without_a_compile_nothing_of_compiling_is_sold():
     assert found.title == "A boolean mask or nonzero at train.py:9 reads its count back once per step"
 
 
+def test_a_library_that_selects_is_named():
+    """A miner of triplets: the user's line calls it, and holds no mask."""
+    chosen = selects(1.0)
+    inside = "/x/lib/python3.11/site-packages/miners/utils.py:102"
+    chosen["report"]["fallbacks"] = [replace(row, inside=inside) for row in chosen["report"]["fallbacks"]]
+    found = outcome_of(find_rule("boolean-mask"), given(**chosen, step_compiles=[], steps=steps()))
+    assert found.title.startswith(
+        "A boolean mask or nonzero at train.py:9 (in miners/utils.py:102) reads its count"
+    )
+
+
 def test_compiles_for_new_counts_are_sold_too():
     found = outcome_with(COUNT, "s64[4,33] became s64[4,41]")
     assert found.price.most.host[part.COMPILE] == pytest.approx(0.5)

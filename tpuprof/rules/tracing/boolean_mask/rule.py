@@ -42,6 +42,7 @@ from tpuprof import parts as part
 from tpuprof.report.labels import places_text
 from tpuprof.report.schema import CompileRow
 from tpuprof.report.sections import FallbackRow
+from tpuprof.report.user_frames import in_package
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.compile_kinds import compile_evidence
 from tpuprof.rules.shared.fallbacks import (
@@ -102,7 +103,10 @@ def check(signals: Signals) -> Outcome:
 
 
 def _title(found: list[FallbackRow], compiles: list[CompileRow]) -> str:
-    source = next((places_text(row.places) for row in found if row.source), "")
+    known = next((row for row in found if row.source), None)
+    source = places_text(known.places) if known is not None else ""
+    if known is not None and known.inside:
+        source += f" (in {in_package(known.inside)})"
     if not source:
         lines = [
             f"{row.cause.source_file}:{row.cause.source_line}" for row in compiles if row.cause.source_file
