@@ -339,7 +339,7 @@ def test_where_the_program_ends_at_once_both_answers_are_given(tmp_path):
     assert report.compile_history.returns == "unknown"
 
 
-def by_the_clock(folder, compiling, later, *, framed=True, steps=8, before=()):
+def by_the_clock(folder, compiling, later, *, framed=True, steps=8, before=(), between=()):
     """Eight calls of a jitted function, 1 ms each, without a marker; those that compile take 41 ms."""
     trace = TraceBuilder()
     python, runs = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
@@ -359,7 +359,8 @@ def by_the_clock(folder, compiling, later, *, framed=True, steps=8, before=()):
     notes.mkdir()
     (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": []}))
     noted = {"step": -1, "wall_ns": 10**9, "captured": False, "counters": {}, "compiles": [*before]}
-    (notes / "telemetry.host.0.jsonl").write_text(json.dumps(noted) + "\n")
+    rows = [noted, {**noted, "compiles": [*between], "repeats": True}]
+    (notes / "telemetry.host.0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     if later is not None:
         (notes / "after.host.0.json").write_text(json.dumps(later))
     return analyze_run(folder)
@@ -386,6 +387,18 @@ def test_compiles_noted_before_a_short_recording_show_that_they_return(tmp_path)
     noted = {"graphs": 1, "seconds": 0.04, "frames": [LINE]}
     report = by_the_clock(tmp_path, (0, 1, 2, 3), None, steps=4, before=[noted] * RETURNS_FROM_BEFORE)
     assert report.compile_history.returns == "yes"
+
+
+@pytest.mark.parametrize(
+    ("count", "answer"), [(RETURNS_FROM_BEFORE, "yes"), (RETURNS_FROM_BEFORE - 1, "unknown")]
+)
+def test_compiles_between_recordings_show_that_they_return_and_prepare_nothing(tmp_path, count, answer):
+    """A rate that changes with each step: eight recordings held compiles, and it was unknown whether they come again."""
+    noted = {"graphs": 1, "seconds": 0.04, "frames": [LINE]}
+    report = by_the_clock(tmp_path, (0, 1), None, steps=2, between=[noted] * count)
+    assert report.compile_history.returns == answer
+    assert report.compile_history.seconds_before == 0
+    assert report.compile_history.graphs_before == 0
 
 
 def test_a_compile_has_the_frames_noted_right_after_it(tmp_path):

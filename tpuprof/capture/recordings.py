@@ -129,7 +129,7 @@ class Recordings:
                 record.captured = False
         if self.kept is not None and self.kept.compiles:
             # It compiles all the time: of what compiled in the recordings before, none was preparation.
-            self._telemetry.drop_preparations_but_the_first()
+            self._telemetry.only_the_first_prepares()
         return self.kept.profile if self.kept is not None else None
 
 

@@ -74,6 +74,8 @@ class StepRecord:
     `fallbacks` has the lines found so far of ops that ran on the CPU, by op, `fallbacks_also` further lines that call
     them, `fallbacks_inside` the lines of libraries in which they do, and `gradients` those of these ops that compute
     the gradient of their line; `samples` is how many samples the process trained on, where the program states it.
+    `repeats` says that it is of the time before a recording by the clock that is not the first, and that what compiled
+    there is no preparation of training: the program compiles all the time.
     """
 
     step: int
@@ -88,6 +90,7 @@ class StepRecord:
     gradients: list[str] = field(default_factory=list)
     fallbacks_also: dict[str, list[str]] = field(default_factory=dict)
     fallbacks_inside: dict[str, str] = field(default_factory=dict)
+    repeats: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The record as one JSON object."""
@@ -190,11 +193,10 @@ class Telemetry:
         wall_ns = time.perf_counter_ns() - began_ns
         self.end_step(PREPARATION, start_ns, wall_ns, captured=False)
 
-    def drop_preparations_but_the_first(self) -> None:
-        """Forget what was noted of the time before all recordings by the clock but the first."""
-        rows = [row for row, each in enumerate(self.records) if each.step == PREPARATION]
-        for row in reversed(rows[1:]):
-            del self.records[row]
+    def only_the_first_prepares(self) -> None:
+        """Mark what was noted of the time before all recordings by the clock but the first as no preparation."""
+        for each in [each for each in self.records if each.step == PREPARATION][1:]:
+            each.repeats = True
 
     def forget_steps(self) -> None:
         """Forget every step so far: they were none of training."""

@@ -68,11 +68,13 @@ class StepRecord:
     fallbacks_inside: dict[str, str] = field(default_factory=dict)
     # Whether its process noted it after the captured steps: training was not steady, and might be captured again.
     after: bool = False
+    # Whether it is of the time between two recordings by the clock, in which the program compiled as it does all along.
+    repeats: bool = False
 
     @property
     def before(self) -> bool:
         """Whether it is of the time before the captured steps; of all, where none was captured."""
-        return not self.captured and not self.after
+        return not self.captured and not self.after and not self.repeats
 
     @property
     def graphs(self) -> int:
@@ -186,7 +188,7 @@ def compile_seconds_before(records: Sequence[StepRecord]) -> float:
 
 def compiles_before(records: Sequence[StepRecord], line: str) -> int:
     """How often a line (its innermost frame) compiled before the captured steps."""
-    return sum(each.lines.get(line, 0) for each in records if each.before) if line else 0
+    return sum(each.lines.get(line, 0) for each in records if each.before or each.repeats) if line else 0
 
 
 def fallback_counts(records: list[StepRecord]) -> dict[str, int]:
@@ -278,6 +280,7 @@ def _record_of(line: str) -> StepRecord | None:
                 str(op): [*map(str, lines)] for op, lines in row.get("fallbacks_also", {}).items()
             },
             fallbacks_inside={str(op): str(place) for op, place in row.get("fallbacks_inside", {}).items()},
+            repeats=bool(row.get("repeats")),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
