@@ -192,7 +192,7 @@ def with_ceiling(gain, ceiling):
 
     class Pricing:
         slowed_by_tools = False
-        step_ms, sees_device = 100.0, True
+        step_ms, usual_step_ms, sees_device = 100.0, 100.0, True
 
         def disturbed_share(self, price):
             return 0.0

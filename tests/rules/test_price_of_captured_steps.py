@@ -79,7 +79,7 @@ def test_a_price_that_recording_may_have_stretched_is_not_sure(saved, later_ms, 
     """ "Saves 26.0 to 27.3 ms, high confidence" was said of 16: captured steps took 58.8 ms, later ones 40.9."""
 
     class Pricing:
-        slowed_by_tools, sees_device, step_ms = False, True, CAPTURED_MS
+        slowed_by_tools, sees_device, step_ms, usual_step_ms = False, True, CAPTURED_MS, CAPTURED_MS
 
         def disturbed_share(self, price):
             return 0.0

@@ -124,6 +124,14 @@ class Pricing:
             return None
 
     @cached_property
+    def usual_step_ms(self) -> float:
+        """Mean step that causes beside compiles are judged by (ms), 0 where the run has no steps."""
+        try:
+            return self._signals.usual_step_ms
+        except Unavailable:
+            return self.step_ms or 0.0
+
+    @cached_property
     def sees_device(self) -> bool:
         """Whether the trace shows what a device does; a run without steps is taken to."""
         try:

@@ -397,7 +397,8 @@ def _ceiling(outcome: Outcome, pricing: Pricing) -> float:
 def _too_little(savings: Savings, pricing: Pricing, judged_of: float) -> bool:
     if savings.method != COUNTERFACTUAL or not pricing.step_ms:
         return False
-    return (savings.low + savings.high) / 2 < PRICED_FROM_SHARE * judged_of * pricing.step_ms
+    judged_ms = min(judged_of * pricing.step_ms, pricing.usual_step_ms)
+    return (savings.low + savings.high) / 2 < PRICED_FROM_SHARE * judged_ms
 
 
 def _far_below(savings: Savings, ceiling: float) -> bool:
@@ -435,6 +436,7 @@ def _severity(outcome: Outcome, savings: Savings | None, pricing: Pricing) -> fl
         return 0.0
     if savings is None or not _is_range(savings) or not pricing.step_ms:
         return outcome.share
-    # Of the step that the price belongs to.
+    # Of the step that the price belongs to: where fewer compiles come later, other causes are of a step with so many.
     of_step = outcome.price.of_step if outcome.price is not None else 1.0
-    return min((savings.low + savings.high) / 2 / (pricing.step_ms * of_step), 1.0)
+    step_ms = min(pricing.step_ms * of_step, pricing.usual_step_ms)
+    return min((savings.low + savings.high) / 2 / step_ms, 1.0) if step_ms else outcome.share

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tpuprof import parts as part
+from tpuprof.model.compile.recurrence import MIN_STEPS_LEFT
 from tpuprof.model.cpu_plugin import native_seconds
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
@@ -16,8 +17,9 @@ from tpuprof.model.verdict_sentence import TAKE_TURNS
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 from tpuprof.report.schema import CompileRow, StepSummary
 from tpuprof.report.sections import PhaseRow, Steadiness
-from tpuprof.signals.base import SignalsBase, Unavailable, signal
+from tpuprof.signals.base import Unavailable, signal
 from tpuprof.signals.inputs import COMPILES, DEVICES, HOST_EVENTS, STEPS
+from tpuprof.signals.telemetry import TelemetrySignals
 from tpuprof.units import MS_PER_S, PS_PER_MS
 
 
@@ -27,7 +29,7 @@ def ways_to_sample(framework: str) -> str:
     return f"{way}, or call tpuprof.start_server in the program" if framework == "torch_xla" else way
 
 
-class StepSignals(SignalsBase):
+class StepSignals(TelemetrySignals):
     """Steps and what of them is typical; times in ms, per step."""
 
     @signal("ms")
@@ -182,6 +184,18 @@ class StepSignals(SignalsBase):
         Where compiles take nearly all of the captured steps, a cause that takes most of the rest is still worth naming.
         """
         return self.step_ms - self.steps.mean_parts().get(part.COMPILE, 0.0)
+
+    @signal("ms", needs=(STEPS,))
+    def usual_step_ms(self) -> float:
+        """Mean step with as many compiles as come after the capture, where fewer do than in it; else the mean step.
+
+        So many compiles hide other causes: those of the captured steps may be the last of the start.
+        """
+        after, step, rest = self.after_capture, self.step_ms, self.uncompiled_ms
+        quiet = int((self.steps.parts[part.COMPILE] == 0).sum()) if part.COMPILE in self.steps.parts else 0
+        if after is None or quiet < MIN_STEPS_LEFT or not after.shows(len(self.steps)):
+            return step
+        return min(rest / (1 - after.compile_share), step)
 
     @signal("steps")
     def slowest_host_steps(self) -> StepColumns:

@@ -32,7 +32,7 @@ from tpuprof.rules.shared.compile_kinds import (
     graphs_per_shape,
 )
 from tpuprof.rules.shared.recompile_cases import ANY_CAUSE, cases_of
-from tpuprof.rules.shared.returning_compiles import by_line, often_compiled, returning
+from tpuprof.rules.shared.returning_compiles import by_line, may_be_the_last, often_compiled, returning
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
@@ -87,6 +87,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[Co
     widest = returning(signals, compiles, [*chosen, *also]).most
     if widest < most + FURTHER_FROM_SHARE:
         also, widest = [], most
+    if may_be_the_last(signals, chosen):
+        least, doubtful = 0.0, chosen
     unsure = {id(row) for row in doubtful}
     sure = often_compiled([row for row in chosen if id(row) not in unsure] or chosen)
     first = _first_dispatch(signals)

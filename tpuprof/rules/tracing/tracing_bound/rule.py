@@ -48,7 +48,7 @@ from tpuprof.report.tracing_lines import lines_that_trace, mostly_at
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.turns import takes_turns
 from tpuprof.rules.shared.uncut import SEE, uncut
-from tpuprof.rules.thresholds import TRACING_FROM_SHARE
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE, TRACING_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
@@ -69,6 +69,7 @@ SHOWN = 3
     broad=True,
     reads=(
         "step_ms",
+        "usual_step_ms",
         "steps",
         "typical_steps",
         "typical_tracing_ms",
@@ -89,8 +90,8 @@ def check(signals: Signals) -> Outcome:
         return not_applicable("JAX traces a function once, not in every step")
     if uncut(signals):
         return passed(reason=SEE)
-    tracing = signals.typical_tracing_ms
-    in_typical = tracing * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
+    tracing, usual = signals.typical_tracing_ms, signals.usual_step_ms
+    in_typical = tracing * len(signals.typical_steps) / len(signals.steps) / usual
     evidence = [
         Evidence("tracing a typical step that leaves the device idle", tracing, "ms"),
         Evidence("tracing per step hidden behind device work", signals.tracing_hidden_ms, "ms"),
@@ -109,11 +110,12 @@ def check(signals: Signals) -> Outcome:
             reason=why,
         )
     # Like the verdict's share, and the replay's, this is of all steps: slow ones trace as well.
-    share = signals.steps.mean_parts().get(part.TRACING, 0.0) / signals.step_ms
+    share = min(signals.steps.mean_parts().get(part.TRACING, 0.0) / usual, 1.0)
+    of_what = "each step" if usual > (1 - FAILS_FROM_SHARE) * signals.step_ms else "the usual step"
     return failed(
         share,
         evidence,
-        title=f"The device waits {format_share(share)} of each step while the host traces",
+        title=f"The device waits {format_share(share)} of {of_what} while the host traces",
         price=counterfactual(
             Change(host={part.TRACING: LEFT_AT_LEAST}),
             Change(host={part.TRACING: LEFT_AT_MOST}),
