@@ -14,6 +14,7 @@ from tpuprof.model.outside_capture import outside_capture
 from tpuprof.render.html import render_html
 from tpuprof.render.markdown import render_markdown
 from tpuprof.render.text import render
+from tpuprof.report.between import BETWEEN_STEPS
 from tpuprof.report.labels import (
     HIDES_BEHIND_DEVICE,
     NEVER_RESTS,
@@ -156,11 +157,19 @@ def test_what_lies_between_the_steps_is_named_where_no_rule_failed(name, took, i
     )
 
 
-@pytest.mark.parametrize(("took", "said"), [(30.0, True), (7.4, False)])
-def test_what_lies_between_the_steps_is_named_below_findings_too(took, said):
+@pytest.mark.parametrize(
+    ("took", "title", "said"),
+    [
+        (30.0, "fault", True),
+        (7.4, "fault", False),
+        (30.0, f"10 compiles {BETWEEN_STEPS} take 65 % of it", False),
+    ],
+)
+def test_what_lies_between_the_steps_is_named_below_findings_too(took, title, said):
     """A finding on memory alone stood above nothing, where an evaluation in NumPy took 58 % of the time."""
     phase = PhaseRow("other calls", "host-a", 10_000_000, took, 0, "why", 1)
-    report = reports.report(walls=(10.0, 10.0, 10.0), findings=[reports.finding()], phases=[phase])
+    found = reports.finding(title=title)
+    report = reports.report(walls=(10.0, 10.0, 10.0), findings=[found], phases=[phase])
     shown = io.StringIO()
     render(report, Console(file=shown, width=200))
     text = "All of that is of the training steps. What lies between them takes"

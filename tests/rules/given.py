@@ -52,7 +52,7 @@ class GivenSignals(Signals):
 
 # Signals that are computed from others, and so need not be given; all others raise.
 _DERIVED = {
-    "typical_steps", "typical_parts", "hosts", "device_type", "framework", "predicted", "command_if_noted", "after_capture", "long_later_steps", "usual_step_ms", "noted_compile_limits",
+    "typical_steps", "typical_parts", "hosts", "device_type", "framework", "predicted", "command_if_noted", "after_capture", "long_later_steps", "compiles_outside_steps", "usual_step_ms", "noted_compile_limits",
     "records_if_noted", "loops_if_seen", "memory_if_known", "tracing", "input_pipelines", "steadiness", "phases", "typical_ms", "typical_device_idle_ms", "step_ms", "uncompiled_ms", "step_compiles",
     "is_cpu_plugin", "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "startup_compile_source", "startup_longest_line_share", "startup_unlined_share", "start_graphs", "startup_short_compile_seconds", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "python_reads_if_seen", "python_tools_if_noted", "variables", "features", "spmd", "torch_xla_version",

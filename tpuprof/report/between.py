@@ -15,6 +15,8 @@ COMES_AGAIN = (EVALUATION, OTHER_CALLS, OTHER_GRAPHS)
 # Time of evaluations between steps, beside that of the steps, from which the verdict says so (ratio): a fifth of both.
 # A judgement: readers compare what a fix saves with it.
 BETWEEN_FROM = 0.25
+# What a finding says that is of this, and of no step.
+BETWEEN_STEPS = "between the training steps"
 # What a warning says of what steps outside of the capture spent.
 NOT_CAPTURED = "is not in this capture"
 # What it says where steps took another time since each compile.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.parts import word_of
-from tpuprof.report.between import share_between, spent_outside
+from tpuprof.report.between import BETWEEN_STEPS, share_between, spent_outside
 from tpuprof.report.user_frames import in_package
 from tpuprof.units import counted, format_ms, format_share
 
@@ -139,7 +139,11 @@ def format_rate(rate: float) -> str:
 def below_findings(report: Report) -> str:
     """What no failed finding is about: what lies between the steps, where that takes much of the time; else empty."""
     between = _between(report)
-    return f"All of that is of the training steps. {between}" if between else ""
+    if not between or any(
+        each.status == "failed" and BETWEEN_STEPS in each.title for each in report.findings
+    ):
+        return ""
+    return f"All of that is of the training steps. {between}"
 
 
 def _between(report: Report) -> str:

@@ -172,6 +172,11 @@ class StepSignals(TelemetrySignals):
         """Compiles inside captured steps."""
         return [row for row in self._report.compiles if row.step is not None]
 
+    @signal("compiles")
+    def compiles_outside_steps(self) -> list[CompileRow]:
+        """Compiles outside of the captured steps: before them, or between them in what is no training."""
+        return [row for row in self._report.compiles if row.step is None]
+
     @signal("share", needs=(STEPS, COMPILES))
     def compile_share(self) -> float:
         """Share of all step time in which the device idles while XLA compiles."""

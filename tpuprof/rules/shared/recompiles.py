@@ -100,12 +100,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[Co
     evidence = [compile_evidence(row) for row in shown]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
-    # A jitted function is given its arguments where it is called: its own first line that uses one can change nothing.
     closed = closes_over_arrays(signals, chosen)
-    given = closed or (_traces_to_compile(signals) and chosen[0].cause.kind in OF_ARGUMENTS)
-    calls = _calls(chosen)
-    evidence = [*calls, *evidence] if given else [*evidence, *calls]
-    evidence += _rates(signals)
+    evidence = with_calls(signals, chosen, evidence, closed=closed) + _rates(signals)
     if _where_so_many(share, seen) < FAILS_FROM_SHARE:
         return passed(evidence, reason="compiles take too little of the step time to matter")
     more = _of_other_graphs(also) if also else ""
@@ -297,6 +293,19 @@ def _rate_is_known(signals: Signals) -> bool:
     if not compiling:
         return False
     return math.sqrt(max(steps - compiling, 0) / (steps * compiling)) <= RATE_WITHIN
+
+
+def with_calls(
+    signals: Signals, chosen: list[CompileRow], evidence: list[Evidence], *, closed: bool = False
+) -> list[Evidence]:
+    """The evidence with the lines that compile, which come first where that line is what a fix changes.
+
+    A jitted function is given its arguments where it is called: its own first line that uses one can change nothing.
+    `closed`: it closes over arrays, and is made there.
+    """
+    given = closed or (_traces_to_compile(signals) and chosen[0].cause.kind in OF_ARGUMENTS)
+    calls = _calls(chosen)
+    return [*calls, *evidence] if given else [*evidence, *calls]
 
 
 def _calls(rows: list[CompileRow]) -> list[Evidence]:

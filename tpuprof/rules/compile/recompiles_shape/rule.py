@@ -2,7 +2,9 @@
 
 ## What it detects
 
-Compiles inside the captured steps whose program differs from one before it by the shape or dtype of an input.
+Compiles inside the captured steps whose program differs from one before it by the shape or dtype of an input. So do
+compiles between the steps, of a function that compiles there three times or more, where they take a tenth of the time
+of both: text that is generated every twentieth step, say. These have no price, since no step is shorter without them.
 
 ## Why it costs time
 
@@ -14,8 +16,8 @@ Each compile with its step, its time, the shapes that changed, and the line that
 
 ## How to fix
 
-[grows] A size grows with each step here. Where that is a sequence to which each step adds, as in generating text,
-allocate the whole length once, keep the position in a tensor on the device, write there
+[grows] A size grows from one program to the next here. Where that is a sequence to which each step adds, as in
+generating text, allocate the whole length once, keep the position in a tensor on the device, write there
 (`buffer.index_copy_(1, position, new)`), and let a mask hide what is not written yet: all steps then run one program. A
 position that is a Python number would compile for each value.
 
@@ -51,8 +53,8 @@ largest model once and mask what a smaller one does not have.
 
 ## How to fix in JAX
 
-[grows] A size grows with each step here. Where that is a sequence to which each step adds, as in generating text,
-allocate the whole length once, pass the position as an array, write there
+[grows] A size grows from one program to the next here. Where that is a sequence to which each step adds, as in
+generating text, allocate the whole length once, pass the position as an array, write there
 (`jax.lax.dynamic_update_slice_in_dim(buffer, new, position, axis=1)`), and let a mask hide what is not written yet: all
 steps then run one program.
 
@@ -85,9 +87,11 @@ import re
 from dataclasses import replace
 
 from tpuprof.model.compile.cause import WEIGHTS
+from tpuprof.model.compile.compiles import function_of
 from tpuprof.report.schema import CompileRow
 from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
 from tpuprof.rules.shared.compile_kinds import OF_ARGUMENTS, chosen_compiles
+from tpuprof.rules.shared.compiles_between import between_of
 from tpuprof.rules.shared.recompiles import check_kinds
 from tpuprof.signals import Signals
 from tpuprof.units import listed
@@ -118,6 +122,7 @@ NAMED = 3
         "tracing_hidden_ms",
         "phases",
         "step_compiles",
+        "compiles_outside_steps",
         "compile_share",
         "records_if_noted",
         "after_capture",
@@ -129,16 +134,28 @@ NAMED = 3
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for a new shape or dtype take enough of the step time."""
     found = check_kinds(signals, OF_ARGUMENTS)
-    if found.status != FAILED:
+    if found.status == FAILED:
+        chosen = chosen_compiles(signals.step_compiles, OF_ARGUMENTS, signals.framework)
+        return _told(found, chosen, _grown(chosen))
+    between = between_of(signals, OF_ARGUMENTS)
+    if between is None:
         return replace(found, cases=frozenset())
-    chosen = chosen_compiles(signals.step_compiles, OF_ARGUMENTS, signals.framework)
+    return _told(*between, {"grows"} if grows_in_a_row(between[1]) else set())
+
+
+def _grown(chosen: list[CompileRow]) -> set[str]:
+    return {*(["grows"] if grows(chosen) else []), *(["kept"] if grows(chosen, rows=True) else [])}
+
+
+def _told(found: Outcome, chosen: list[CompileRow], grown: set[str]) -> Outcome:
+    """The finding with what changed, and the advice that fits; `grown` are cases of a size that grows steadily."""
     weights = of_weights(chosen)
     what = "the model's weights changed" if weights else "inputs changed"
     title = f"{found.title}; {what}{_change(chosen)}"
     if weights:
         return replace(found, title=title, cases=frozenset({"weights"}))
-    cases = {"batch", *(["grows"] if grows(chosen) else []), *(["kept"] if grows(chosen, rows=True) else [])}
-    return replace(found, title=title, cases=frozenset(cases))
+    alone = grown and all(_grew_alone(row) for row in chosen if row.cause.kind != "first")
+    return replace(found, title=title, cases=frozenset(grown if alone else {*grown, "batch"}))
 
 
 def _change(compiles: list[CompileRow]) -> str:
@@ -164,6 +181,8 @@ def grows(compiles: list[CompileRow], *, rows: bool = False) -> bool:
 
     `rows`: a length in the first dimension, and not in another one.
     """
+    # The first program of a function has nothing to be compared with.
+    compiles = [row for row in compiles if row.cause.kind != "first"]
     steps = sorted({row.step for row in compiles if row.step is not None})
     if len(steps) < GROWS_FROM_STEPS or steps[-1] - steps[0] >= len(steps):
         return False
@@ -174,6 +193,32 @@ def grows(compiles: list[CompileRow], *, rows: bool = False) -> bool:
         ]
         ends = {(now, now - was) for was, now in sizes if ends is None or (was, now - was) in ends}
     return bool(ends)
+
+
+def grows_in_a_row(compiles: list[CompileRow]) -> bool:
+    """Whether a function compiles again and again for a length larger by the same amount, in whatever dimension."""
+    lengths: dict[str, list[set[tuple[int, int]]]] = {}
+    for row in sorted(compiles, key=lambda each: each.start_ns):
+        pairs = {pair for rows in (True, False) for pair in _larger(row.cause.detail, rows=rows)}
+        lengths.setdefault(function_of(row.program), []).append(pairs)
+    return any(_longest_chain(each) >= GROWS_FROM_STEPS for each in lengths.values())
+
+
+def _longest_chain(lengths: list[set[tuple[int, int]]]) -> int:
+    """How many compiles in a row, at most, are each for a length as much larger than the one before."""
+    longest = 0
+    chains: dict[tuple[int, int], int] = {}
+    for pairs in lengths:
+        chains = {(now, now - was): chains.get((was, now - was), 0) + 1 for was, now in pairs}
+        longest = max([longest, *chains.values()])
+    return longest
+
+
+def _grew_alone(row: CompileRow) -> bool:
+    """Whether nothing changed but one input, by a length that grew."""
+    detail = row.cause.detail
+    one = len(_CHANGED.findall(detail)) == 1 and "became" in detail and not _HOW_MANY.search(detail)
+    return one and any(_larger(detail, rows=rows) for rows in (True, False))
 
 
 def _larger(detail: str, *, rows: bool) -> list[tuple[int, int]]:
