@@ -289,7 +289,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "truncated-trace": {"lost", "start", "ahead"},
         "optimizer-loop": {"torch", "trainer", "own"},
         "graph-breaks": {"limit"},
-        "slow-compile": {"large", "many", "reads"},
+        "slow-compile": {"large", "many", "reads", "later"},
         "aten-fallback": {"again", "selecting"},
         "eager-mode": {"whole", "rest"},
     }

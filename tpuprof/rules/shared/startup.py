@@ -49,7 +49,11 @@ def at_stake(signals: Signals) -> float:
 
 def saved_at_start(signals: Signals, least: float, most: float, note: str = "") -> Price:
     """Those shares of the start-up compiles (s), also spread over the steps of a short run (ms per step)."""
-    seconds = signals.startup_compile_seconds
+    return saved_of(signals.startup_compile_seconds, least, most, note)
+
+
+def saved_of(seconds: float, least: float, most: float, note: str = "") -> Price:
+    """Those shares of so many seconds of compiling, once per run, and as ms per step of a short run."""
     per_step = seconds * MS_PER_S / STARTUP_SPREAD_OVER_STEPS
     return Price(
         savings=Savings(

@@ -2,7 +2,8 @@
 
 ## What it detects
 
-Graph cuts before the captured steps that spent at least twenty seconds on compiling.
+Graph cuts before the captured steps that spent at least twenty seconds on compiling. Where they did not, captured
+steps that are left out because they compiled what never compiled again, as the first evaluation does, for as long.
 
 ## Why it costs time
 
@@ -26,6 +27,11 @@ of it and select (recompiles-other).
 [reads] Most of these graphs are run by reads of values in mid-step: each of them compiles a graph of its own. A step
 without such reads is one graph. Take the reads out first: see device-to-host-sync.
 
+[later] A part of the program that runs seldom, an evaluation, say, compiles as it first runs, and training waits for
+that in each run. Where a value that is read ends a Python loop there (`if done.all(): break`), run a fixed number of
+rounds, or end each round with `torch_xla.sync()` and read after it. Where a size grows from round to round, as that of
+a cache of keys and values, allocate the whole length once. All rounds then run one program.
+
 [large] Make the program smaller: fold repeated layers with scan_layers. On TPU compare the step before you keep it:
 scan stacks every activation, and in preflight's comparison of a 24-layer decoder (docs/preflight.md) it halved the
 compile and doubled the step.
@@ -37,6 +43,9 @@ Then let later runs find programs compiled, where that works: see persistent-cac
 [many] Each of these steps compiled a program of its own, until there was one for each case: give what changes from step
 to step as a tensor, and shapes one size, or a few.
 
+[later] A part of the program that runs seldom, an evaluation, say, compiles as it first runs, and training waits for
+that in each run. Where a size grows from round to round there, allocate the whole length once.
+
 Have later starts find programs compiled: see persistent-cache-off. Of a model under torch.compile, compile the block
 that repeats instead of the whole model (`for block in blocks: block.compile()`): programs of equal blocks are one
 program. On the CPU plugin the start of a model of forty blocks took a third of the CPU time, and its step took longer.
@@ -47,6 +56,10 @@ On a device this was not tried.
 [many] Each of these steps compiled a program of its own, until there was one for each case. Give what changes as an
 array: `jax.lax.dynamic_update_slice(queue, rows, (0, i))` takes a position as a traced number. Where shapes differ, pad
 them to one, or a few (recompiles-shape).
+
+[later] A part of the program that runs seldom, an evaluation, say, compiles as it first runs, and training waits for
+that in each run. Where a size grows from round to round, as that of a prompt or of a cache of keys and values, allocate
+the whole length once, and pass the position as an array: all rounds then run one program.
 
 [large] Make the program smaller: `jax.lax.scan` over stacked layers. Compare the step before you keep it: scan stores
 every activation unless the body is under `jax.checkpoint`.
@@ -85,13 +98,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.model.compile.recurrence import Returns
+from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
-from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, slow_start
+from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, saved_of, slow_start
 from tpuprof.rules.shared.uncut import uncut
+from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_OVER_STEPS
 from tpuprof.signals import Signals
-from tpuprof.units import counted
+from tpuprof.units import MS_PER_S, NS_PER_MS, counted
 
 if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
@@ -131,6 +146,8 @@ _CHANGED = {
         "uncut_steps",
         "compile_share",
         "start_graphs",
+        "phases",
+        "compiles_outside_steps",
         "compiles_return",
         "step_compiles",
         "records",
@@ -144,7 +161,7 @@ def check(signals: Signals) -> Outcome:
     """Fail where compiles before the capture take too long."""
     evidence = compile_evidence(signals)
     if not slow_start(signals):
-        return passed(evidence)
+        return _first_runs(signals) or passed(evidence)
     seconds = signals.startup_compile_seconds
     if signals.predicted:
         return failed(
@@ -176,6 +193,40 @@ def check(signals: Signals) -> Outcome:
         title=title,
         price=saved_at_start(signals, least, most),
         cases=frozenset({"large"}),
+    )
+
+
+def _first_runs(signals: Signals) -> Outcome | None:
+    """Compiles of captured steps that are left out, since they never came again, where they took long; else None."""
+    left_out = [row for row in signals.phases if row.name == ONE_OFF_COMPILE]
+    rows = [
+        row
+        for row in signals.compiles_outside_steps
+        if any(
+            row.host == each.host
+            and each.start_ns <= row.start_ns < each.start_ns + each.duration_ms * NS_PER_MS
+            for each in left_out
+        )
+    ]
+    seconds = sum(row.duration_ms for row in rows) / MS_PER_S
+    if seconds < SLOW_COMPILE_FROM_SECONDS:
+        return None
+    lines: dict[str, float] = {}
+    for row in rows:
+        place = source_of(row.frames[0]) if row.frames else ""
+        lines[place] = lines.get(place, 0.0) + row.duration_ms
+    line = max(lines, key=lambda each: lines[each])
+    spent = STARTUP_SPREAD_OVER_STEPS * signals.step_ms / MS_PER_S
+    return failed(
+        seconds / (seconds + spent),
+        [
+            Evidence("graphs compiled in captured steps that are left out", len(rows), "graphs", source=line),
+            Evidence("time of these compiles", seconds, "s"),
+        ],
+        title=f"Training waited {seconds:.0f} s for {counted(len(rows), 'compile')} that never came again"
+        + (f", most of it at {line}" if line else ""),
+        price=saved_of(seconds, 0.0, 1.0),
+        cases=frozenset({"later"}),
     )
 
 
