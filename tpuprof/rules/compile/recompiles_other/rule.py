@@ -96,13 +96,16 @@ from dataclasses import replace
 
 from tpuprof.report.schema import CompileRow
 from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
-from tpuprof.rules.shared.compile_kinds import chosen_compiles
+from tpuprof.rules.shared.compile_kinds import OF_ARGUMENTS, chosen_compiles, graphs_per_shape
 from tpuprof.rules.shared.fallbacks import SELECTING, usual_fallbacks
 from tpuprof.rules.shared.mask_compiles import behind_counts
 from tpuprof.rules.shared.recompiles import check_afterwards, check_kinds
 from tpuprof.signals import Signals, Unavailable
 
 KINDS = ("graph", "sharding", "again", "first", "unknown")
+# Share of the steps that compile for a new shape from which another graph at that line would compile as well (share):
+# more than half, so that the step in question likely has a new shape, too. A judgement.
+MOST_STEPS = 0.5
 
 
 @rule(
@@ -129,10 +132,34 @@ KINDS = ("graph", "sharding", "again", "first", "unknown")
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for any other reason, or compiles outside the captured steps, take enough of the time."""
     masks = _of_masks(signals)
-    found = check_kinds(signals, KINDS, masks)
+    shapes = [] if masks else _of_shapes(signals)
+    found = check_kinds(signals, KINDS, [*masks, *shapes])
     if found.status != FAILED:
         return check_afterwards(signals) or found
-    return replace(found, title=found.title + _said_of(masks)) if masks else found
+    if masks or shapes:
+        return replace(found, title=found.title + (_said_of(masks) if masks else _said_of_shapes(shapes)))
+    return found
+
+
+def _of_shapes(signals: Signals) -> list[CompileRow]:
+    """Compiles of other graphs where most steps compile for a new shape: these would compile anyway.
+
+    So they would in a step that logs, and whose batch has a new length as all others do.
+    """
+    try:
+        compiles = signals.step_compiles
+    except Unavailable:
+        return []
+    chosen = chosen_compiles(compiles, OF_ARGUMENTS, signals.framework)
+    if len({(row.host, row.step) for row in chosen}) < MOST_STEPS * len(signals.steps):
+        return []
+    return graphs_per_shape(compiles, chosen, OF_ARGUMENTS)
+
+
+def _said_of_shapes(compiles: list[CompileRow]) -> str:
+    them = "one of them is" if len(compiles) == 1 else f"{len(compiles)} of them are"
+    shapes = "compiles for new shapes in most steps, which may be the cause: see recompiles-shape"
+    return f"; {them} at a line that {shapes}"
 
 
 def _of_masks(signals: Signals) -> list[CompileRow]:
