@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.report import reports
 from tests.rules.given import compiled, given, step
 from tpuprof.model.compile.recurrence import (
     MIN_STEPS_AFTER,
@@ -14,11 +15,12 @@ from tpuprof.model.compile.recurrence import (
 )
 from tpuprof.report.schema import Savings
 from tpuprof.rules.base import Outcome, Price
+from tpuprof.rules.pricing import UNPRICED
 from tpuprof.rules.registry import find_rule
-from tpuprof.rules.runner import _severity, _too_little, outcome_of
+from tpuprof.rules.runner import _rank, _severity, _too_little, outcome_of
 from tpuprof.rules.shared.recompiles import check_kinds
 from tpuprof.rules.shared.returning_compiles import SELDOM_AFTER, may_be_the_last
-from tpuprof.rules.thresholds import PRICED_FROM_SHARE
+from tpuprof.rules.thresholds import DOUBTED_RANKS_AT, PRICED_FROM_SHARE
 
 LINE = "train (train.py:7)"
 
@@ -136,3 +138,16 @@ def test_a_compile_that_takes_less_after_the_capture_is_priced_by_that(seconds):
     outcome = check_kinds(captured(after(100, *range(5, 100, 10), seconds=seconds)), ("graph",))
     rate, cost = 0.4, seconds / 100 / (2 * 1.7 / 8)
     assert outcome.price.most.host["compile"] == pytest.approx(1 - min(rate, cost), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("reason", "counts"),
+    [
+        (f"{UNPRICED}the replay gives 1.56 ms per step", DOUBTED_RANKS_AT),
+        ("no step is shorter without them", 1.0),
+    ],
+)
+def test_what_cannot_be_replayed_is_doubtful_with_a_price_and_without(reason, counts):
+    """Reads of a library, 35 % without a price, stood before ops of an environment, 54 % with an upper bound."""
+    found = reports.finding(severity=0.35, savings=None, reason=reason, confidence="medium")
+    assert _rank(found, set(), set()) == pytest.approx(0.35 * counts)

@@ -12,7 +12,7 @@ from tpuprof.report.labels import of_the_capture as words_of_the_capture
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
 from tpuprof.rules.host_names import with_hosts
-from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded, doubted, measured
+from tpuprof.rules.pricing import COUNTERFACTUAL, UNPRICED, Pricing, bounded, doubted, measured
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.few_steps import of_few_steps, uneven
 from tpuprof.rules.shared.step_shares import of_the_mean
@@ -274,8 +274,14 @@ def _behind(signals: Signals) -> str:
 
 
 def _rank(finding: Finding, behind: set[str], sure: set[str]) -> float:
-    """What a finding counts in the order. `sure` are rules whose cause is no doubt, whatever their price is."""
-    doubtful = finding.confidence == "low" and not (finding.rule in sure and measured(finding.savings))
+    """What a finding counts in the order. `sure` are rules whose cause is no doubt, whatever their price is.
+
+    Where no step can be replayed, one without a price is as doubtful as one whose price is an upper bound then.
+    """
+    unpriced = finding.savings is None and finding.reason.startswith(UNPRICED)
+    doubtful = unpriced or (
+        finding.confidence == "low" and not (finding.rule in sure and measured(finding.savings))
+    )
     doubt = DOUBTED_RANKS_AT if doubtful else 1.0
     return finding.severity * doubt * (BROAD_RANKS_AT if finding.rule in behind else 1.0)
 

@@ -24,8 +24,7 @@ optimizer calls, how many of them update many parameters at once, and the time o
 [torch] Let one op update each parameter: derive your optimizer from `torch_xla.amp.syncfree.AdamW` (or `Adam`, `SGD`),
 with `def step(self, closure=None): return super().step(closure, found_inf=torch.zeros((), device="xla"))`. Without
 `found_inf` it traces as many ops as torch's own does. Any other optimizer: `torch.compile(optimizer.step,
-backend="openxla")`. Compare the step before you keep either: compiled updates made steps of some models longer, and the
-syncfree one those of a model whose large embedding tables are most of the device's work.
+backend="openxla")`. Compare steps before you keep either: some models' became longer, as with large embedding tables.
 
 [trainer] The Trainer makes the optimizer, so give it this class: `Trainer(..., optimizer_cls_and_kwargs=(AdamW, {"lr":
 1e-3}))`.
