@@ -107,10 +107,8 @@ class Prefetched:
         try:
             self._loaders.update(each for each in owners if id(each) in works)
             loaders = tuple(self._loaders)
-        except (
-            RuntimeError,
-            TypeError,
-        ) as error:  # a class of that name that cannot be hashed, or a loader that goes
+        except (RuntimeError, TypeError) as error:
+            # Another class of that name, which cannot be hashed, say.
             pass_on(error)
             return found
         for each in loaders:

@@ -11,6 +11,7 @@ from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.recurrence import RETURNS_FROM_STEPS
 from tpuprof.report.between import BETWEEN_STEPS, COMES_AGAIN
 from tpuprof.report.schema import CompileRow
+from tpuprof.report.sections import PhaseRow
 from tpuprof.rules.base import Outcome, failed
 from tpuprof.rules.shared.compile_kinds import chosen_compiles, compile_evidence
 from tpuprof.rules.shared.recompiles import SHOWN, with_calls
@@ -30,16 +31,7 @@ def between_of(signals: Signals, kinds: tuple[str, ...]) -> tuple[Outcome, list[
     phases = [
         row for row in signals.phases if row.name in COMES_AGAIN and not row.inside and row.start_ns >= begin
     ]
-    rows = [
-        row
-        for row in signals.compiles_outside_steps
-        if any(
-            row.host == phase.host
-            and phase.start_ns <= row.start_ns < phase.start_ns + phase.duration_ms * NS_PER_MS
-            for phase in phases
-        )
-    ]
-    chosen = chosen_compiles(rows, kinds, signals.framework)
+    chosen = chosen_compiles(compiles_in(signals, phases), kinds, signals.framework)
     often = Counter(function_of(row.program) for row in chosen)
     chosen = [row for row in chosen if often[function_of(row.program)] >= RETURNS_FROM_STEPS]
     took = sum(row.duration_ms for row in chosen)
@@ -57,3 +49,16 @@ def between_of(signals: Signals, kinds: tuple[str, ...]) -> tuple[Outcome, list[
         "without them",
     )
     return outcome, chosen
+
+
+def compiles_in(signals: Signals, phases: list[PhaseRow]) -> list[CompileRow]:
+    """Compiles outside of steps that began in one of these phases."""
+    return [
+        row
+        for row in signals.compiles_outside_steps
+        if any(
+            row.host == phase.host
+            and phase.start_ns <= row.start_ns < phase.start_ns + phase.duration_ms * NS_PER_MS
+            for phase in phases
+        )
+    ]

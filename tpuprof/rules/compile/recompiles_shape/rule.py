@@ -217,7 +217,7 @@ def _longest_chain(lengths: list[set[tuple[int, int]]]) -> int:
 def _grew_alone(row: CompileRow) -> bool:
     """Whether nothing changed but one input, by a length that grew."""
     detail = row.cause.detail
-    one = len(_CHANGED.findall(detail)) == 1 and "became" in detail and not _HOW_MANY.search(detail)
+    one = len(_CHANGED.findall(detail)) == 1 and not _HOW_MANY.search(detail)
     return one and any(_larger(detail, rows=rows) for rows in (True, False))
 
 

@@ -102,11 +102,12 @@ from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
+from tpuprof.rules.shared.compiles_between import compiles_in
 from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, saved_of, slow_start
 from tpuprof.rules.shared.uncut import uncut
 from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_OVER_STEPS
 from tpuprof.signals import Signals
-from tpuprof.units import MS_PER_S, NS_PER_MS, counted
+from tpuprof.units import MS_PER_S, counted
 
 if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
@@ -198,16 +199,7 @@ def check(signals: Signals) -> Outcome:
 
 def _first_runs(signals: Signals) -> Outcome | None:
     """Compiles of captured steps that are left out, since they never came again, where they took long; else None."""
-    left_out = [row for row in signals.phases if row.name == ONE_OFF_COMPILE]
-    rows = [
-        row
-        for row in signals.compiles_outside_steps
-        if any(
-            row.host == each.host
-            and each.start_ns <= row.start_ns < each.start_ns + each.duration_ms * NS_PER_MS
-            for each in left_out
-        )
-    ]
+    rows = compiles_in(signals, [row for row in signals.phases if row.name == ONE_OFF_COMPILE])
     seconds = sum(row.duration_ms for row in rows) / MS_PER_S
     if seconds < SLOW_COMPILE_FROM_SECONDS:
         return None
