@@ -11,6 +11,7 @@ from tpuprof.model.compile.later_part import said_of_later_steps
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, LongSteps, read_after
 from tpuprof.model.long_later import (
     AT_ONE_PLACE,
+    ELSEWHERE_FROM,
     FROM_SHARE,
     LONGER_BY,
     NEVER_BEFORE,
@@ -54,8 +55,8 @@ def test_long_steps_are_told_with_the_function_that_no_captured_step_is_in():
     said = said_of_later_steps([None], [None, found])
     assert said == (
         " 10 of 100 steps after the capture take longer (600 ms, the usual step 100 ms, one in 10): 33 % of the time "
-        "there. No captured step is as long. For most of what they take longer, the training thread is in preview "
-        "(/u/pictures.py:6, 5)."
+        "there. No captured step is as long. Beside the usual work, the training thread is in preview "
+        "(/u/pictures.py:6, 5) then."
     )
     assert said_of_later_steps([None], [None]) == ""
 
@@ -130,13 +131,22 @@ def test_captured_steps_must_be_shorter_for_the_lack_of_them(more, told):
     assert long_later(WALL, noted(), CAPTURED, between_ps=8 * 50 * 10**9) is None
 
 
-@pytest.mark.parametrize(("share", "told"), [(AT_ONE_PLACE + 0.01, True), (AT_ONE_PLACE - 0.01, False)])
-def test_most_looks_must_be_at_one_place(share, told):
-    looks = round(100 * share)
+@pytest.mark.parametrize(("more", "told"), [(0.0, True), (-0.01, False)])
+def test_many_looks_must_be_where_captured_steps_never_are(more, told):
+    """Work that comes first in a step leaves the usual part of it to be seen as well."""
+    looks = round(100 * (ELSEWHERE_FROM + more))
     stacks = {
         stack(MAIN, TRAIN.format(20), PREVIEW.format(5)): looks,
         stack(MAIN, TRAIN.format(17), STEP): 100 - looks,
     }
+    assert (long_later(WALL, noted(stacks=stacks), CAPTURED) is not None) is told
+
+
+@pytest.mark.parametrize(("share", "told"), [(AT_ONE_PLACE, True), (AT_ONE_PLACE - 0.01, False)])
+def test_most_of_these_must_be_at_one_place(share, told):
+    looks = round(100 * share)
+    stacks = {stack(MAIN, TRAIN.format(20), PREVIEW.format(5)): looks}
+    stacks |= {stack(MAIN, TRAIN.format(30 + at), f"f{at} (/u/other.py:3)"): 1 for at in range(100 - looks)}
     assert (long_later(WALL, noted(stacks=stacks), CAPTURED) is not None) is told
 
 

@@ -71,7 +71,7 @@ def test_long_steps_that_no_capture_holds_are_a_finding_without_a_price(place, c
     assert outcome.title.startswith(
         "10 of 100 steps after the capture take longer (600 ms, the usual step 100 ms): 33 % of the time there"
     )
-    assert outcome.title.endswith("the training thread is in preview (/u/pictures.py:6)") is bool(place)
+    assert outcome.title.endswith("the training thread is in preview (/u/pictures.py:6) then") is bool(place)
     assert outcome.reason.startswith("it costs 50.0 ms per step on top of the captured steps")
 
 

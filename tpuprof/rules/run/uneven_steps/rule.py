@@ -146,9 +146,7 @@ def check(signals: Signals) -> Outcome:
 def _afterwards(later: LongLater) -> Outcome:
     """Fail for steps after the capture, of which no captured one tells."""
     excess_ms = (later.took_ms - later.usual_ms) * later.steps / later.judged
-    where = (
-        f"; for most of what they take longer, the training thread is {later.place}" if later.place else ""
-    )
+    where = f"; beside the usual work, the training thread is {later.place} then" if later.place else ""
     return failed(
         later.share,
         [
