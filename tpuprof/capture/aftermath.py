@@ -98,11 +98,9 @@ class Aftermath:
         self._last_compiling = -1
         # The last step that compiled for a line.
         self._last_of: dict[str, int] = {}
-        # When the last step that was counted ended (`time.monotonic`, s). Where steps are counted elsewhere meanwhile,
-        # `counting` gives when the last of those did.
-        self.began = self._opened
+        # When the last step ended of those that are counted elsewhere meanwhile, if any (`time.monotonic`, s).
         self.counting: Callable[[], float] = lambda: 0.0
-        self.long = LongStepWatch(self.found.long, lambda: max(self.began, self.counting()))
+        self.long = LongStepWatch(self.found.long, lambda: max(self._last_end, self.counting()))
 
     def before_cut(self) -> None:
         """A graph cut begins, or a step ends; what compiled since the last cut did so elsewhere: at a read, say."""
@@ -132,6 +130,11 @@ class Aftermath:
         """Steps that ended since one compiled; infinite where none did."""
         return self.found.steps - self._last_compiling if self._last_compiling >= 0 else math.inf
 
+    @property
+    def _last_end(self) -> float:
+        """When the last step that was counted ended (`time.monotonic`, s)."""
+        return self._opened + self.found.steps_seconds
+
     def step_ended(self) -> None:
         """One training step ended."""
         self.look()
@@ -147,23 +150,23 @@ class Aftermath:
 
     def count_step(self, now: float) -> None:
         """A step ended at this time of `time.monotonic` (s), and nothing else is asked."""
+        number, began = self.found.steps, self._last_end
+        compiled = self._last_compiling == number
         self.found.steps += 1
-        took, self.found.steps_seconds = now - self._opened - self.found.steps_seconds, now - self._opened
-        began, self.began = self.began, now
-        compiled = self._last_compiling == self.found.steps - 1
-        self.long.step_ended(self.found.steps - 1, began, now, compiled=compiled)
+        took, self.found.steps_seconds = now - began, now - self._opened
+        self.long.step_ended(number, began, now, compiled=compiled)
         length = round(CLASSES_PER_DOUBLING * math.log2(max(US_PER_S * took, 1.0)))
         self.found.lengths[length] = self.found.lengths.get(length, 0) + 1
-        self._add_to_stage(took)
+        self._add_to_stage(took, compiled=compiled)
         if self.found.steps % _LOOK_EVERY == 0:
             self.long.know(self.found.lengths)
             if now - self._written >= WRITE_EVERY_SECONDS:
                 self.write()
 
-    def _add_to_stage(self, took: float) -> None:
+    def _add_to_stage(self, took: float, *, compiled: bool) -> None:
         """The last step took so long (s). One that compiled is of no stage, and begins one."""
         stages, ended = self.found.stages, self.found.steps
-        if self._last_compiling == ended - 1:
+        if compiled:
             if len(stages) < MAX_STAGES:
                 stages.append(Stage(ended))
             return

@@ -100,8 +100,7 @@ class LongStepWatch:
         found.judged += 1
         found.judged_seconds += took
         shorter = usual - took if took < AHEAD_BELOW * usual else 0.0
-        if self._open is not None:
-            self.settle(shorter)
+        self.settle(shorter)
         ahead, self._ahead = self._ahead, self._ahead + shorter if shorter else 0.0
         if took - ahead >= LONG_FROM * usual:
             self._open = number, took - ahead, [stack for at, stack in samples if at > began]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,7 +167,7 @@ class HostRun:
         """What it counted after the capture, where the captured steps are steps that compare with those; else None."""
         return None if self.steps.source is StepSource.WHOLE_CAPTURE else self.after
 
-    @property
+    @cached_property
     def long_later(self) -> LongLater | None:
         """Steps after the capture far longer than their like, and where the host is then; None where none are."""
         if self.after is None or not self.after.long.steps:

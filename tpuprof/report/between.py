@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpuprof.units import NS_PER_MS
+
 if TYPE_CHECKING:
-    from tpuprof.report.schema import Report
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tpuprof.report.schema import CompileRow, Report
+    from tpuprof.report.sections import PhaseRow
 
 EVALUATION = "evaluation"
 OTHER_GRAPHS = "other graphs"
@@ -33,6 +38,30 @@ def changed_after(report: Report) -> bool:
     return any(NOT_CAPTURED in each and SINCE_A_COMPILE in each for each in report.warnings)
 
 
+def coming_again(phases: Iterable[PhaseRow], begin: Mapping[str, int]) -> list[PhaseRow]:
+    """Phases between the steps of hosts whose first steps begin at these times (ns); none of other hosts."""
+    return [
+        row
+        for row in phases
+        if row.name in COMES_AGAIN
+        and not row.inside
+        and row.start_ns >= begin.get(row.host, row.start_ns + 1)
+    ]
+
+
+def compiles_in(compiles: Iterable[CompileRow], phases: Sequence[PhaseRow]) -> list[CompileRow]:
+    """Compiles that began in one of these phases."""
+    return [
+        row
+        for row in compiles
+        if any(
+            row.host == phase.host
+            and phase.start_ns <= row.start_ns < phase.start_ns + phase.duration_ms * NS_PER_MS
+            for phase in phases
+        )
+    ]
+
+
 def share_between(report: Report) -> float:
     """The share of the time from the first step on that lies between steps and comes again; 0 where that is little."""
     begin: dict[str, int] = {}
@@ -41,13 +70,8 @@ def share_between(report: Report) -> float:
         begin[step.host] = min(begin.get(step.host, step.start_ns), step.start_ns)
         within[step.host] = within.get(step.host, 0.0) + step.wall_ms
     between = dict.fromkeys(within, 0.0)
-    for row in report.phases:
-        if (
-            row.name in COMES_AGAIN
-            and not row.inside
-            and row.start_ns >= begin.get(row.host, row.start_ns + 1)
-        ):
-            between[row.host] += row.duration_ms
+    for row in coming_again(report.phases, begin):
+        between[row.host] += row.duration_ms
     shares = (
         ms / (ms + within[host]) for host, ms in between.items() if ms and ms >= BETWEEN_FROM * within[host]
     )

@@ -13,7 +13,7 @@ from tpuprof.units import counted, format_ms, format_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tpuprof.report.schema import Finding, HostReadRow, Report, Savings, TransferRow
+    from tpuprof.report.schema import CompileRow, Finding, HostReadRow, Report, Savings, TransferRow
     from tpuprof.report.sections import FallbackRow
 
 # Rules about what the verdict names whose reasons are shown where none of them failed (rules).
@@ -246,6 +246,17 @@ def places_text(places: Sequence[str]) -> str:
     if left > 0:
         shown.append(counted(left, "more line"))
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def longest_line(compiles: Sequence[CompileRow]) -> tuple[str, float]:
+    """The line at which most of the time of some compiles went (empty where unknown), and its share of all."""
+    took: dict[str, float] = {}
+    for row in compiles:
+        line = source_of(row.frames[0]) if row.frames else ""
+        took[line] = took.get(line, 0.0) + row.duration_ms
+    most = max(took, key=lambda line: took[line], default="")
+    total = sum(took.values())
+    return most, took[most] / total if total else 0.0
 
 
 def source_of(frame: str) -> str:

@@ -16,11 +16,12 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.run import Run
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.model.telemetry import StepRecord, counted
+from tpuprof.report.between import compiles_in
 from tpuprof.report.host_lines import LINE_FROM_SHARE
-from tpuprof.report.labels import source_of
+from tpuprof.report.labels import longest_line
 from tpuprof.report.schema import CompileRow
 from tpuprof.report.sections import HostStackRow, PhaseRow, ThreadRow
-from tpuprof.units import NS_PER_MS, PS_PER_NS, ps_to_ms
+from tpuprof.units import PS_PER_NS, ps_to_ms
 
 
 def host_sections(run: Run, stacks: list[HostStackRow], compiles: Sequence[CompileRow]) -> dict[str, Any]:
@@ -74,15 +75,8 @@ def _compiled_at(phase: PhaseRow, compiles: Sequence[CompileRow]) -> str:
     """The line that compiled most of a step that is left out for its compiles, as of an evaluation; empty elsewhere."""
     if phase.name != ONE_OFF_COMPILE:
         return ""
-    took: dict[str, float] = {}
-    end_ns = phase.start_ns + phase.duration_ms * NS_PER_MS
-    for row in compiles:
-        if row.host == phase.host and phase.start_ns <= row.start_ns < end_ns:
-            line = source_of(row.frames[0]) if row.frames else ""
-            took[line] = took.get(line, 0.0) + row.duration_ms
-    most = max(took, key=lambda line: took[line], default="")
-    told = most and took[most] >= LINE_FROM_SHARE * sum(took.values())
-    return f"; most of the compiling is at {most}" if told else ""
+    most, share = longest_line(compiles_in(compiles, [phase]))
+    return f"; most of the compiling is at {most}" if most and share >= LINE_FROM_SHARE else ""
 
 
 def thread_rows(host: str, threads: list[TrainingThread]) -> list[ThreadRow]:

@@ -9,15 +9,14 @@ from collections import Counter
 
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.recurrence import RETURNS_FROM_STEPS
-from tpuprof.report.between import BETWEEN_STEPS, COMES_AGAIN
+from tpuprof.report.between import BETWEEN_STEPS, coming_again, compiles_in
 from tpuprof.report.schema import CompileRow
-from tpuprof.report.sections import PhaseRow
 from tpuprof.rules.base import Outcome, failed
 from tpuprof.rules.shared.compile_kinds import chosen_compiles, compile_evidence
 from tpuprof.rules.shared.recompiles import SHOWN, with_calls
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
-from tpuprof.units import NS_PER_MS, counted, format_ms, format_share
+from tpuprof.units import counted, format_ms, format_share
 
 
 def between_of(signals: Signals, kinds: tuple[str, ...]) -> tuple[Outcome, list[CompileRow]] | None:
@@ -27,11 +26,12 @@ def between_of(signals: Signals, kinds: tuple[str, ...]) -> tuple[Outcome, list[
     """
     if not len(signals.steps):
         return None
-    begin = int(signals.steps.start_ns.min())
-    phases = [
-        row for row in signals.phases if row.name in COMES_AGAIN and not row.inside and row.start_ns >= begin
-    ]
-    chosen = chosen_compiles(compiles_in(signals, phases), kinds, signals.framework)
+    begin: dict[str, int] = {}
+    for host, start in zip(signals.steps.host.tolist(), signals.steps.start_ns.tolist(), strict=True):
+        name = signals.steps.hosts[host]
+        begin[name] = min(begin.get(name, start), start)
+    phases = coming_again(signals.phases, begin)
+    chosen = chosen_compiles(compiles_in(signals.compiles_outside_steps, phases), kinds, signals.framework)
     often = Counter(function_of(row.program) for row in chosen)
     chosen = [row for row in chosen if often[function_of(row.program)] >= RETURNS_FROM_STEPS]
     took = sum(row.duration_ms for row in chosen)
@@ -49,16 +49,3 @@ def between_of(signals: Signals, kinds: tuple[str, ...]) -> tuple[Outcome, list[
         "without them",
     )
     return outcome, chosen
-
-
-def compiles_in(signals: Signals, phases: list[PhaseRow]) -> list[CompileRow]:
-    """Compiles outside of steps that began in one of these phases."""
-    return [
-        row
-        for row in signals.compiles_outside_steps
-        if any(
-            row.host == phase.host
-            and phase.start_ns <= row.start_ns < phase.start_ns + phase.duration_ms * NS_PER_MS
-            for phase in phases
-        )
-    ]

@@ -99,10 +99,10 @@ from typing import TYPE_CHECKING
 
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
-from tpuprof.report.labels import source_of
+from tpuprof.report.between import compiles_in
+from tpuprof.report.labels import longest_line, source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
-from tpuprof.rules.shared.compiles_between import compiles_in
 from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, saved_of, slow_start
 from tpuprof.rules.shared.uncut import uncut
 from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_OVER_STEPS
@@ -199,15 +199,12 @@ def check(signals: Signals) -> Outcome:
 
 def _first_runs(signals: Signals) -> Outcome | None:
     """Compiles of captured steps that are left out, since they never came again, where they took long; else None."""
-    rows = compiles_in(signals, [row for row in signals.phases if row.name == ONE_OFF_COMPILE])
+    left_out = [row for row in signals.phases if row.name == ONE_OFF_COMPILE]
+    rows = compiles_in(signals.compiles_outside_steps, left_out)
     seconds = sum(row.duration_ms for row in rows) / MS_PER_S
     if seconds < SLOW_COMPILE_FROM_SECONDS:
         return None
-    lines: dict[str, float] = {}
-    for row in rows:
-        place = source_of(row.frames[0]) if row.frames else ""
-        lines[place] = lines.get(place, 0.0) + row.duration_ms
-    line = max(lines, key=lambda each: lines[each])
+    line, _ = longest_line(rows)
     spent = STARTUP_SPREAD_OVER_STEPS * signals.step_ms / MS_PER_S
     return failed(
         seconds / (seconds + spent),

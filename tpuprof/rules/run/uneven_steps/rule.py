@@ -30,9 +30,10 @@ captured steps never are, or the long steps come at a steady rate. There is no p
 
 ## How to fix
 
-[work] Do the work beside training: copy what it needs to the host, and write it in another thread; with SPMD,
-`torch_xla.experimental.distributed_checkpoint.CheckpointManager` has save_async. Log from a closure
-(`xm.add_step_closure(..., run_async=True)`), evaluate in a job of its own, and collect garbage when nothing waits.
+[work] Do the work beside training: copy what it needs to the host, and do it in another thread, whose results then come
+some steps later; with SPMD, `torch_xla.experimental.distributed_checkpoint.CheckpointManager` has save_async. Log from
+a closure (`xm.add_step_closure(..., run_async=True)`), evaluate in a job of its own, and collect garbage when nothing
+waits.
 
 [input] Some batches come late. Where the DataLoader has no workers, give it some (`num_workers`). Where batches of
 workers come in bursts, let more be made ahead (`prefetch_factor`). Where an epoch begins, keep the workers
