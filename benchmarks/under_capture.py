@@ -44,7 +44,12 @@ def original_cut():
 
 
 def last_line(program: str, *arguments: object) -> Any:
-    """What a program prints last, as JSON. It runs on one thread of the device, behind `SETUP`."""
+    """What a program prints last, as JSON; it runs behind `SETUP`."""
+    return json.loads(captured_output(SETUP + program, json.dumps(arguments)).strip().splitlines()[-1])
+
+
+def captured_output(program: str, *arguments: str) -> str:
+    """What a program prints under `tpuprof capture`, on one thread of the device."""
     environment = {
         **os.environ,
         "PJRT_DEVICE": "CPU",
@@ -55,12 +60,12 @@ def last_line(program: str, *arguments: object) -> Any:
     }
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "train.py"
-        script.write_text(SETUP + program, "utf-8")
+        script.write_text(program, "utf-8")
         command = [sys.executable, "-m", "tpuprof", "capture", "-o", f"{folder}/run", "--", sys.executable]
         done = subprocess.run(
-            [*command, str(script), json.dumps(arguments)],
+            [*command, str(script), *arguments],
             cwd=folder, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
     if done.returncode:
         raise SystemExit(done.stderr)
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return done.stdout

@@ -173,6 +173,58 @@ def test_steps_that_following_does_not_lengthen_are_followed_to_the_end(run, fac
     assert run.later.rest.on == rests
 
 
+@pytest.fixture
+def resting(run):
+    """A program with steps of 20 ms in a rest. A step of `long` takes 12 ms more; it may compile meanwhile, at a read."""
+    run.extension.slow = 0.02
+    for _ in range(FOLLOWED):
+        run.step(1)
+    assert run.later.rest.on
+
+    def long(*, compiles=False):
+        if compiles:
+            run.extension.compiles(0.012)
+        else:
+            run.extension.now += 0.012
+        run.step(1)
+
+    run.long = long
+    return run
+
+
+def test_long_steps_that_compiled_nothing_only_interrupt_the_rest(resting):
+    for _ in range(3):
+        resting.long()
+        assert resting.later.rest.on
+        resting.step(1)
+    assert resting.later.rest.on
+    assert resting.steps() == 1 + FOLLOWED + 6
+    assert resting.after.found.compiling_steps == 0
+
+
+def test_two_long_steps_in_a_row_end_the_rest(resting):
+    resting.long()
+    assert resting.later.rest.on
+    resting.long()
+    assert not resting.later.rest.on
+
+
+def test_a_long_step_that_compiled_ends_the_rest(resting):
+    resting.long(compiles=True)
+    assert not resting.later.rest.on
+    assert resting.after.found.compiling_steps == 1
+
+
+def test_an_interrupted_rest_ends_when_it_was_due(resting):
+    left = resting.later.rest._count.left
+    resting.long()
+    for _ in range(left - 2):
+        resting.step(1)
+    assert resting.later.rest.on
+    resting.step(1)
+    assert not resting.later.rest.on
+
+
 def test_steps_of_a_program_without_an_optimizer_are_counted_in_a_rest(run):
     run.step(1)
     boundaries = StepBoundaries()
@@ -241,6 +293,14 @@ def test_cuts_that_wait_for_the_device_in_each_step_are_not_looked_at_in_a_rest(
     run.later.stop()
     run.after.close()
     assert [*run.written[-1]["lines"]] == ["train (x.py:7)"]
+
+
+def test_a_compile_in_a_cut_that_waits_long_anyway_has_its_line(resting):
+    resting.extension.compiles_in_cut = 0.006  # less than such a cut waits for the device
+    resting.step(1)
+    resting.later.stop()
+    resting.after.close()
+    assert [*resting.written[-1]["lines"]] == ["train (x.py:7)"]
 
 
 def test_who_observes_cuts_in_a_rest_is_called_and_steps_are_counted(run):

@@ -17,9 +17,10 @@ from tpuprof.instrument import sync_guard
 
 # A cut that took less compiled nothing (s): XLA's compiler for CPUs takes 10 ms and more for a graph of one op.
 COMPILES_FROM_SECONDS = 0.002
-# In a rest, a cut is looked at that takes so many times as long as this share of those before it (ratio, share): where
-# the device is busy, a cut waits for the step before, and that may take longer than a small compile. Judgements.
-LONGER_THAN, OF_SHARE = 2.0, 0.9
+# In a rest, a cut is looked at that takes so many times as long as this share of those before it (ratio, share), or so
+# much longer (s), if that is less: where the device is busy, a cut waits for the step before, and that may take longer
+# than a small compile. Judgements: one cut in ten is looked at without need at most.
+LONGER_THAN, OF_SHARE, LONGER_SECONDS = 2.0, 0.9, 0.005
 # Steps without a compile after which cuts are no longer looked at before they begin (steps): a judgement.
 CLOSELY_FOR_STEPS = 16
 
@@ -66,7 +67,8 @@ class LaterCuts:
         """A rest begins, in which short cuts are not reported, or it ends."""
         took, self._took = sorted(self._took), []
         typical = took[int(OF_SHARE * len(took))] if took else 0.0
-        sync_guard.rest(rest.of_cuts(max(LONGER_THAN * typical, COMPILES_FROM_SECONDS)))
+        longer = min(LONGER_THAN * typical, typical + LONGER_SECONDS)
+        sync_guard.rest(rest.of_cuts(max(longer, COMPILES_FROM_SECONDS)))
 
     def _begins(self) -> None:
         if self._thread.may_be_this_one():

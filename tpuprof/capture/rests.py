@@ -1,8 +1,8 @@
 """After the capture, following rests for most of a program's short steps: they are counted, and nothing else is asked.
 
 Following takes about the same time in a step of 1 ms as in one of 100 ms. So a stretch of steps is followed in full,
-and then as many are only counted that following takes a small share of the time. A step that is longer than
-its like, and a graph cut that takes as long as a compile does, end the rest.
+and then as many are only counted that following takes a small share of the time. A step that is longer than its like
+interrupts the rest, and ends it if it compiled. A graph cut that compiled ends it, too.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from tpuprof.units import US_PER_S
 if TYPE_CHECKING:
     from tpuprof.capture.aftermath import Aftermath
 
-# What following takes of a step, at most (s): benchmarks/after_capture.py measured 20 to 100 us on a CPU host.
-FOLLOWING_SECONDS = 100 / US_PER_S
-# Share of a program's time that following may take: half of the percent that nobody notices, as counting steps in a
+# What following takes of a step, at most (s): 20 to 100 us where the host has the processor for itself, 150 to 250 us
+# where the device's threads run on all of its cores (benchmarks/after_capture.py).
+FOLLOWING_SECONDS = 250 / US_PER_S
+# Share of a program's time that following may take: a third of the percent that nobody notices, as counting steps in a
 # rest takes a few microseconds as well.
-MOST_SHARE = 0.005
+MOST_SHARE = 0.003
 # Steps that are followed before a rest (steps), and how many times as many a rest has at most: compiles that came at a
 # read are counted as one at its end.
 FOLLOWED, MOST_TIMES = 32, 32
-# A step so many times as long as those before the rest may have compiled (ratio): compiles take ten times as long as a
-# step that gets a rest.
-LONGER = 3.0
+# A step may have compiled that takes so many times as long as those before the rest (ratio), or so much longer (s), if
+# that is less: XLA's compiler for CPUs takes 10 ms and more for a graph of one op.
+LONGER, LONGER_SECONDS = 3.0, 0.01
 
 
 class Rest:
@@ -44,6 +45,10 @@ class Rest:
         self._events = {event: self._count.of(event) for event in (OPTIMIZER, CUT, COMPILED, USER)}
         # Of the stretch that is followed: its steps, its graph cuts that were looked at, and when it began.
         self._steps, self.cuts, self._began = 0, 0, time.monotonic()
+        # Of the rest: how it counts, after how many steps it ends, the graphs that had compiled before, and the step
+        # that interrupted it.
+        self._how: tuple[str, int, float] = ("", 0, 0.0)
+        self._until, self._graphs, self._interrupted = 0, 0, -1
 
     @property
     def on(self) -> bool:
@@ -69,8 +74,15 @@ class Rest:
             self.follow()
             return
         self.count()
-        self._count.begin(event, per_step, int(times * FOLLOWED), LONGER * took)
+        found = self._after.found
+        self._how = event, per_step, took + min((LONGER - 1) * took, LONGER_SECONDS)
+        self._until, self._graphs = found.steps + int(times * FOLLOWED), found.graphs
+        self._resume()
         self._changed(self)
+
+    def _resume(self) -> None:
+        event, per_step, longest = self._how
+        self._count.begin(event, per_step, self._until - self._after.found.steps, longest)
 
     def follow(self) -> None:
         """Follow steps again from now on."""
@@ -82,6 +94,7 @@ class Rest:
 
     def ends_with_step(self) -> None:
         """Follow steps again once the one under way ended."""
+        self._until = 0
         self._count.ends_with_step()
 
     def of(self, event: str) -> Event:
@@ -98,11 +111,19 @@ class Rest:
             self._after.count_step(each)
 
     def _ended(self, now: float) -> None:
-        """The rest ends with a step that ended now."""
+        """A step ended now: the last one of the rest, or a long one, which only interrupts it unless it compiled.
+
+        Two long ones in a row are no exception any more: the rest ends.
+        """
         try:
             self.count()
             self._after.look()
             self._after.count_step(now)
-            self.follow()
+            found, before = self._after.found, self._interrupted
+            self._interrupted = found.steps
+            if found.steps < self._until and found.graphs == self._graphs and before != found.steps - 1:
+                self._resume()
+            else:
+                self.follow()
         except Exception as error:
             note_failure("counting steps", error)
