@@ -17,6 +17,7 @@ from tpuprof.render.text import render
 from tpuprof.report.between import BETWEEN_STEPS
 from tpuprof.report.labels import (
     HIDES_BEHIND_DEVICE,
+    MAY_BE_FASTER,
     NEVER_RESTS,
     nothing_failed,
     of_the_capture,
@@ -28,6 +29,13 @@ from tpuprof.report.schema import HostReadRow, PhaseRow, Verdict
 
 def found(rule, status, reason="", category="input"):
     return reports.finding(rule=rule, status=status, reason=reason, category=category)
+
+
+def test_code_that_a_verdict_names_beside_the_device_is_not_nothing():
+    """ "Nothing: no rule failed" stood below the line of a resize that took 25 ms beside a busy CPU device."""
+    sentence = f"Device-bound. But code at t.py:7 runs beside it for 25 ms: {MAY_BE_FASTER}."
+    report = reports.report(findings=[found("a", "passed")], verdict=Verdict("device", 0.9, sentence))
+    assert nothing_failed(report).startswith("No rule failed. What may save time is code beside the device")
 
 
 @pytest.mark.parametrize(

@@ -289,7 +289,8 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "truncated-trace": {"lost", "start", "ahead"},
         "optimizer-loop": {"torch", "trainer", "own"},
         "graph-breaks": {"limit"},
-        "slow-compile": {"large", "many", "reads", "later"},
+        "slow-compile": {"large", "lines", "many", "reads", "later"},
+        "persistent-cache-off": {"loads", "cpu"},
         "aten-fallback": {"again", "selecting"},
         "eager-mode": {"whole", "rest"},
     }

@@ -11,7 +11,7 @@ from tests.rules.situations import started
 from tpuprof.model.compile.cause import CompileCause
 from tpuprof.model.compile.start_graphs import StartGraphs
 from tpuprof.model.telemetry import KEPT_FROM_SECONDS, step_records
-from tpuprof.report.schema import Savings
+from tpuprof.report.schema import LoopRow, Savings
 from tpuprof.report.sections import GraphCutRow
 from tpuprof.rules.compile.persistent_cache_off.rule import SAVED_AT_LEAST
 from tpuprof.rules.compile.slow_compile.rule import OF_READS_FROM
@@ -187,6 +187,22 @@ def test_many_graphs_at_the_start_need_be_one_or_two(kind, least):
     assert found.evidence[0].source == "moco.py:45"
     assert found.cases == {"many"}
     assert outcome_of(find_rule("slow-compile"), given(**started(40.0))).cases == {"large"}
+
+
+def test_lines_that_a_loop_runs_over_and_over_stand_before_that_of_the_graph_cut():
+    """A time loop of 64 turns was "fold repeated layers with scan_layers", at the line of `sync()`."""
+    row = LoopRow("m.py:93", "line", "g", "", None, 1, None, None, [], "m.py:93", "", ops_share_low=0.41)
+    found = outcome_of(find_rule("slow-compile"), given(**started(40.0), report={"loops": [row]}))
+    assert found.cases == {"lines"}
+    assert (found.evidence[0].source, found.evidence[0].value) == ("m.py:93", 0.41)
+
+
+@pytest.mark.parametrize(("is_tpu", "version", "cases"), [(False, "2.9.0", "cpu"), (True, "2.10.0", "loads")])
+def test_a_cache_is_not_asked_for_where_it_saves_nothing(is_tpu, version, cases):
+    info = {"versions": {"torch_xla": version}}
+    facts = {**started(SLOW_COMPILE_FROM_SECONDS), "framework": "torch_xla", "run_info": info}
+    found = outcome_of(find_rule("persistent-cache-off"), given(**facts, is_tpu=is_tpu))
+    assert found.cases == {cases}
 
 
 def test_a_line_of_what_changed_stands_before_that_of_the_graph_cut():

@@ -74,6 +74,7 @@ from tpuprof.records import record
 if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
     from tpuprof.model.device.gpu import Gpus
+    from tpuprof.model.device.lines_of_program import ProgramLine
     from tpuprof.model.device.unused_gradients import UnusedWork
     from tpuprof.model.long_later import LongLater
 
@@ -137,6 +138,8 @@ class HostRun:
     # What the process noted of each step, captured or not, where the run folder has it.
     records: list[StepRecord] = field(default_factory=list)
     gpus: Gpus | None = None
+    # The user's lines that most ops of the step's program come from, where no layers are seen to repeat.
+    program_lines: list[ProgramLine] = field(default_factory=list)
     # Programs handed to the CPU device, and those that ran while the profiler was on.
     queue: Queue = field(default_factory=Queue)
     # What the runtime's allocator says, by device.

@@ -22,6 +22,8 @@ RELATED_SHOWN = 3
 OTHER_CUT = "other"
 # Lines of one fault that are listed; more are counted (lines).
 PLACES_SHOWN = 4
+# How a verdict ends that names code of the host beside a device which is this machine's CPU.
+MAY_BE_FASTER = "without that code the device may be faster"
 # Why a rule passes whose fault is there, and whose fix would gain little.
 HELD_UP_ELSEWHERE = "something else holds it up"
 # Why it is unknown whether what a rule found costs time.
@@ -162,6 +164,8 @@ def _nothing_in_steps(report: Report) -> str:
         return (
             "No rule failed in the captured steps. Steps outside of the capture took longer: see the warning."
         )
+    if MAY_BE_FASTER in report.verdict.sentence:
+        return "No rule failed. What may save time is code beside the device, with no known price: see the verdict."
     return "Nothing: no rule failed."
 
 

@@ -438,11 +438,13 @@ class Finding:
 
 @record(frozen=True)
 class LoopRow:
-    """One `while` of a program (a scan, mostly), or a block repeated without a loop (`kind` unrolled).
+    """One `while` of a program (a scan, mostly), a block repeated without a loop (`kind` unrolled), or a line that much
+    of a program comes from (`kind` line), as the body of a Python loop does.
 
     Times in ms on one device. `iteration_ms` lists each iteration's mean over all executions, in order, None
     where the trace does not tell iterations apart; `outliers` are the iterations that stand out. `ops_share_low` to
-    `ops_share_high` is the part of the program's ops that belongs to an unrolled block, None where nothing names it.
+    `ops_share_high` is the part of the program's ops that belongs to an unrolled block, None where nothing names it;
+    of a line, `ops_share_low` is its part of the ops that name a line.
     `within` is the innermost loop around this one, whose time holds this one's.
     """
 

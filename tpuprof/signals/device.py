@@ -134,6 +134,11 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         rows = [row for row in self.loops if row.kind == "unrolled" and row.trip_count]
         return max(rows, key=lambda each: each.trip_count or 0, default=None)
 
+    @signal("lines")
+    def program_lines(self) -> list[LoopRow]:
+        """The user's lines that most ops of the step's program come from, where no layers are seen to repeat."""
+        return [row for row in self.loops_if_seen if row.kind == "line"]
+
     @signal("bytes")
     def memory(self) -> Memory:
         """Peak HBM of one device and its largest buffers."""

@@ -1,8 +1,9 @@
-"""Loops of the programs, and layers repeated without one."""
+"""Loops of the programs, layers repeated without one, and lines that much of a program comes from."""
 
 from __future__ import annotations
 
 from tpuprof.model.compile.hlo_metadata import scope_label
+from tpuprof.model.device.lines_of_program import ProgramLine
 from tpuprof.model.device.loops import Loop
 from tpuprof.model.device.unrolled import Repetition
 from tpuprof.model.host_run import HostRun
@@ -16,6 +17,7 @@ def loop_rows(hosts: list[HostRun]) -> list[LoopRow]:
         rows = [_loop_row(each, len(host.steps)) for each in host.loops]
         if host.repetition is not None:
             rows.append(_repetition_row(host.repetition))
+        rows += map(_line_row, host.program_lines)
         if rows:
             return rows
     return []
@@ -59,4 +61,22 @@ def _repetition_row(each: Repetition) -> LoopRow:
         detail=detail,
         ops_share_low=low,
         ops_share_high=high,
+    )
+
+
+def _line_row(each: ProgramLine) -> LoopRow:
+    ops = f"{each.ops:,} of the program's ops, {format_share(each.share)} of those that name a line"
+    return LoopRow(
+        name=each.source,
+        kind="line",
+        program=each.program,
+        direction="",
+        trip_count=None,
+        occurrences=1,
+        total_ms_per_step=None,
+        iteration_ms=None,
+        outliers=[],
+        source=each.source,
+        detail=f"{ops}, come from {each.source}",
+        ops_share_low=each.share,
     )

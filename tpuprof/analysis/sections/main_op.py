@@ -1,9 +1,11 @@
-"""The op, or the loop, that most of the device's time is in: what a device-bound verdict names."""
+"""The op, or the loop, that a verdict names: that most of the device's time is in, or that waits longest for Python."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpuprof.model.device.compute import EITHER
+from tpuprof.model.device.op_kind import OpKind
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import LoopRow, OpRow
 from tpuprof.units import counted, format_share
@@ -12,6 +14,12 @@ from tpuprof.units import counted, format_share
 MOST_FROM_SHARE = 0.5
 # Characters shown of a name: in a Chrome trace it may be a whole HLO line (characters).
 LONGEST_NAME = 80
+# What a report calls ops that wait for Python code on the host.
+_CALLBACK = OpKind.HOST_CALLBACK.name.lower()
+# Of transfers with the host that may be either.
+_OR_SLICE = (
+    " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
+)
 
 
 def main_op(busy_ms: float, ops: Sequence[OpRow], loops: Sequence[LoopRow]) -> str:
@@ -57,3 +65,14 @@ def _said(name: str, source: str, ms: float, busy_ms: float) -> str:
     at = f" at {source}" if source else ""
     share = format_share(min(ms / busy_ms, 1.0))
     return f" Most of the device's time is in {name[:LONGEST_NAME]}{at} ({share})."
+
+
+def callback_op(ops: Sequence[OpRow]) -> str:
+    """The op that waits longest for Python, and its line; empty where no op does."""
+    rows = OpRows.of(ops)
+    waits = rows.where(kind == _CALLBACK for kind in rows.column("kind"))
+    if not waits:
+        return ""
+    longest = max(waits, key=lambda row: row.self_ms_per_step or 0.0)
+    text = f" It is {longest.name}" + (f" at {longest.source}." if longest.source else ".")
+    return text + _OR_SLICE if longest.note == EITHER else text

@@ -11,6 +11,7 @@ from tpuprof.model.host.stacks import Stack, family
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.report.host_lines import Where, lines_of
+from tpuprof.report.labels import MAY_BE_FASTER
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms
 
@@ -41,7 +42,7 @@ def said_of_shared_cpus(run: Run, bound: Bound, times: StepTimes, stacks: list[H
     others = "" if longest.ms >= ONE_LINE_FROM_SHARE * own else " and other lines"
     return (
         f" But the device is this machine's CPU, and code at {longest.text}{others} runs beside it for "
-        f"{format_ms(own)} of each step. {short}: without that code the device may be faster."
+        f"{format_ms(own)} of each step. {short}: {MAY_BE_FASTER}."
     )
 
 

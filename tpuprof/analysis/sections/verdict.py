@@ -10,10 +10,11 @@ from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
 from tpuprof.analysis.sections.host_behind import said_of_work_behind
 from tpuprof.analysis.sections.host_words import host_beside, host_sentence, in_words_of, with_event
 from tpuprof.analysis.sections.keeps_up import in_captured_steps
-from tpuprof.analysis.sections.main_op import main_op
+from tpuprof.analysis.sections.main_op import callback_op, main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.sparse_words import with_sparse
 from tpuprof.analysis.sections.steps import host_read_rows
+from tpuprof.analysis.sections.unused_words import said_of_unused
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
 from tpuprof.model import busy_machine, python_tools
@@ -22,8 +23,6 @@ from tpuprof.model.compile.later_part import said_of_later_steps
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence, compiles_in
 from tpuprof.model.decisions import Decisions
-from tpuprof.model.device.compute import EITHER
-from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.recorded_devices import BY_TURNS
 from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.host.unended_read import WAIT, unended_read
@@ -46,15 +45,12 @@ from tpuprof.report.host_lines import library_place, noted_place
 from tpuprof.report.labels import fallback_text
 from tpuprof.report.late_chip import by_host, last_to_collectives, late_by_turns
 from tpuprof.report.late_host import waited_by_turns
-from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, LoopRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
 from tpuprof.signals.transfers import late_share
 from tpuprof.units import counted, format_share, listed, ps_to_ms
 
-# What a report calls ops that wait for Python code on the host.
-_CALLBACK = OpKind.HOST_CALLBACK.name.lower()
 # Ops that run on the host which a verdict names (ops): a sentence stays one that can be read.
 FALLBACKS_NAMED = 2
 # Reads per step from which a line reads several values, and the sentence says how many (reads): one that a step now and
@@ -86,8 +82,6 @@ COMPILES_ENDED = (
 # Share of exposed communication from which the verdict says that it is a wait for who comes late: a quarter, as of what
 # dispatch is made of.
 LATE_FROM_SHARE = 0.25
-# Of transfers with the host that may be either.
-_UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
 
 
 @record(frozen=True)
@@ -226,8 +220,12 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
         late = _late_host(times, rows.hosts) or _late_chip(run, rows.hosts.chip_waits)
         return late + _across_slices(rows.collectives)
     if bound.word in ("callback", "device"):
-        return _callback(rows.ops) if bound.word == "callback" else main_op(times.busy, rows.ops, rows.loops)
+        return callback_op(rows.ops) if bound.word == "callback" else _most_of_device(run, times, rows)
     return host_sentence(bound.word, bound.name, times, rows.host_stacks, run)
+
+
+def _most_of_device(run: Run, times: StepTimes, rows: Rows) -> str:
+    return said_of_unused(run, rows.ops) or main_op(times.busy, rows.ops, rows.loops)
 
 
 def _read_often(run: Run, bound: Bound) -> HostReadRow | None:
@@ -304,17 +302,6 @@ def _is_a_wait(share: float, other: str) -> str:
     if share < LATE_FROM_SHARE:
         return ""
     return f" {format_share(share)} of that is a wait for {other}, and no communication."
-
-
-def _callback(ops: Sequence[OpRow]) -> str:
-    """The op that waits longest for Python, and its line; empty where no op does."""
-    rows = OpRows.of(ops)
-    waits = rows.where(kind == _CALLBACK for kind in rows.column("kind"))
-    if not waits:
-        return ""
-    longest = max(waits, key=lambda row: row.self_ms_per_step or 0.0)
-    text = f" It is {longest.name}" + (f" at {longest.source}." if longest.source else ".")
-    return text + _UNCLEAR if longest.note == EITHER else text
 
 
 def _across_slices(rows: list[TransferRow]) -> str:

@@ -60,6 +60,11 @@ def read_hlo_metadata(trace: Trace) -> HloMetadata:
     return HloMetadata(by_op, work)
 
 
+def source_lines(label: str, data: bytes) -> list[str]:
+    """`file:line` of each op of a program that names one."""
+    return [source for _, source in _instructions(label, data)[0].values() if source]
+
+
 # A part of a scope, with the slashes beyond the one that separates it.
 _PART = re.compile(r"(?:^|(?<=/))/+[^/]+|[^/]+")
 

@@ -28,13 +28,17 @@ def of_devices(
 ) -> dict[str, Any]:
     """Fields of a host that are read from what its devices did, and from their programs."""
     ran = programs_in_steps(devices, steps)
-    found = {
+    found: dict[str, Any] = {
         "loops": find_loops(devices[0], steps) if devices else [],
         "repetition": find_repetition(devices[0], steps, parameter_names, protos) if devices else None,
         "memory": device_memory(protos, devices[0].type if devices else "", ran),
         "unused": _unused({name: protos[name] for name in protos.keys() & ran.keys()}, history),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
+    if devices and found["repetition"] is None:
+        from tpuprof.model.device.lines_of_program import lines_of_program
+
+        found["program_lines"] = lines_of_program(devices[0], steps, protos)
     read_fusions(devices, protos)
     if protos:
         from tpuprof.model.device.doubles import note_doubles

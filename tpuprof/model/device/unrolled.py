@@ -85,7 +85,7 @@ def find_repetition(
 
     `parameter_names` are those of the program's inputs, empty where unknown. `protos` are the programs of the trace.
     """
-    program, matmuls = _main_program(device, device.sums(steps.spans))
+    program, matmuls = _matmuls_of_main_program(device, device.sums(steps.spans))
     if any(each.layer for each in matmuls):
         return _by_layer_names(device, program, matmuls)
     stated = _stated_layers(parameter_names)
@@ -107,21 +107,33 @@ def _by_products(program: str, found: Products | None, stated: set[int]) -> Repe
     return replace(repetition, ops_share=found.repeated_share(repetition.layers))
 
 
-def _main_program(device: DeviceActivity, sums: OpSums) -> tuple[str, list[_Matmul]]:
+def main_program(device: DeviceActivity, steps: Steps) -> str:
+    """The name of the program with most self time in these steps; empty where none ran."""
+    sums = device.sums(steps.spans)
+    return _largest(device, sums)[0] if sums.executions.any() else ""
+
+
+def _largest(device: DeviceActivity, sums: OpSums) -> tuple[str, np.ndarray]:
+    """The name of the program with most self time, and which ops are of it."""
+    numbers: dict[str, int] = {}
+    of = np.array([numbers.setdefault(program, len(numbers)) for program in device.ops.program], np.int64)
+    time = np.zeros(len(numbers), np.int64)
+    np.add.at(time, of, sums.self_ps)
+    largest = int(time.argmax())
+    return list(numbers)[largest], of == largest
+
+
+def _matmuls_of_main_program(device: DeviceActivity, sums: OpSums) -> tuple[str, list[_Matmul]]:
     """The name of the program with most self time, and its matmuls outside any loop."""
     names, count = device.ops, sums.executions
     if not count.any():
         return "", []
-    numbers: dict[str, int] = {}
-    of = np.array([numbers.setdefault(program, len(numbers)) for program in names.program], np.int64)
-    time = np.zeros(len(numbers), np.int64)
-    np.add.at(time, of, sums.self_ps)
-    largest = int(time.argmax())
-    ran = (of == largest) & (count > 0)
+    program, of_program = _largest(device, sums)
+    ran = of_program & (count > 0)
     # Ops of a loop's body run more often than the program; the usual count is the program's own.
     executions = Counter(count[ran].tolist()).most_common(1)[0][0]
     rows = np.flatnonzero(ran & (count <= executions) & names.where(_multiplies)).tolist()
-    return list(numbers)[largest], _without_fused_flops([_matmul(device, row) for row in rows])
+    return program, _without_fused_flops([_matmul(device, row) for row in rows])
 
 
 def _without_fused_flops(matmuls: list[_Matmul]) -> list[_Matmul]:

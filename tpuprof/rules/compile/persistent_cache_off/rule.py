@@ -14,11 +14,12 @@ Graphs compiled before training was steady and the time those graph cuts took; t
 
 ## How to fix
 
-Ask for a cache before the first graph is compiled, on a path that survives the run. Then start twice and look at the
-counters PersistentCacheHit and PersistentCacheMiss (`torch_xla.debug.metrics.metrics_report`): a cache that cannot be
-loaded says so in a warning, "Failed to deserialize executable".
+[loads] Ask for a cache before the first graph is compiled, on a path that survives the run. Then start twice and look
+at the counters PersistentCacheHit and PersistentCacheMiss (`torch_xla.debug.metrics.metrics_report`): a cache that
+cannot be loaded says so in a warning, "Failed to deserialize executable".
 
-Not on TPU with torch_xla 2.9: it writes programs and cannot load them, so that every start still compiles.
+[cpu] On this device there is nothing to change: a cache saves nothing. Where the program is to run on an accelerator,
+capture it there: with torch_xla 2.9, a TPU cannot load programs either, and whether a GPU can is unknown.
 
 ## How to fix in TorchTPU
 
@@ -109,7 +110,8 @@ def check(signals: Signals) -> Outcome:
         title = (
             f"Every run compiles for {signals.startup_compile_seconds:.0f} s again, and keeps nothing of it"
         )
-        return failed(0.0, evidence, title=title, reason=doubt, confidence="low")
+        cases = frozenset({"cpu"})
+        return failed(0.0, evidence, title=title, reason=doubt, confidence="low", cases=cases)
     title = f"Every run compiles for {signals.startup_compile_seconds:.0f} s again: no persistent cache is on"
     # A doubt about devices says nothing against the plugin that the cache was tried on.
     least = (
@@ -123,4 +125,5 @@ def check(signals: Signals) -> Outcome:
         title=title,
         price=saved_at_start(signals, least, SAVED_AT_MOST, doubt),
         confidence="low" if doubt else "medium",
+        cases=frozenset({"loads"}),
     )

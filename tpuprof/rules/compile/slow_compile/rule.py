@@ -14,7 +14,8 @@ Every start of the run waits for them: each edit, each preemption, each resumed 
 Graphs compiled before training was steady, the time those graph cuts took; where many of the first steps compiled a
 graph of their own, how many, what changed from one to the next, and its line; of a predicted run, what the
 TPU compiler took for the step; how many layers repeat, and how much of the program they are, where annotations name
-them. A preflight's compile times, where it is in the run folder.
+them; where no layers repeat, the lines that each hold a tenth of the program's ops and more. A preflight's compile
+times, where it is in the run folder.
 
 ## How to fix
 
@@ -32,9 +33,13 @@ that in each run. Where a value that is read ends a Python loop there (`if done.
 rounds, or end each round with `torch_xla.sync()` and read after it. Where a size grows from round to round, as that of
 a cache of keys and values, allocate the whole length once. All rounds then run one program.
 
-[large] Make the program smaller: fold repeated layers with scan_layers. On TPU compare the step before you keep it:
-scan stacks every activation, and in preflight's comparison of a 24-layer decoder (docs/preflight.md) it halved the
-compile and doubled the step.
+[lines] Much of the program comes from few lines, which the evidence names: Python runs them over and over, and each
+turn stands in the program. Where turns do not need each other's results (tasks, heads, rows), write one op over all of
+them: a batched op, or `torch.func.vmap`. Where they do (time steps), use `torch_xla.experimental.scan.scan`.
+
+[large] Make the program smaller: what a Python loop repeats stands in it once per turn. Fold equal layers with
+scan_layers. On TPU compare the step before you keep it: scan stacks every activation, and in preflight's comparison of
+a 24-layer decoder (docs/preflight.md) it halved the compile and doubled the step.
 
 Then let later runs find programs compiled, where that works: see persistent-cache-off.
 
@@ -60,6 +65,10 @@ them to one, or a few (recompiles-shape).
 [later] A part of the program that runs seldom, an evaluation, say, compiles as it first runs, and training waits for
 that in each run. Where a size grows from round to round, as that of a prompt or of a cache of keys and values, allocate
 the whole length once, and pass the position as an array: all rounds then run one program.
+
+[lines] Much of the program comes from few lines, which the evidence names: Python runs them over and over, and each
+turn stands in the program. Where turns do not need each other's results (tasks, heads, rows), use `jax.vmap`. Where
+they do (time steps), use `jax.lax.scan`.
 
 [large] Make the program smaller: `jax.lax.scan` over stacked layers. Compare the step before you keep it: scan stores
 every activation unless the body is under `jax.checkpoint`.
@@ -111,6 +120,7 @@ from tpuprof.units import MS_PER_S, counted
 
 if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
+    from tpuprof.report.schema import LoopRow
     from tpuprof.report.sections import GraphCutRow
 
 # Share of the rate at which steps compiled before the capture that captured ones must have for the start to be no other
@@ -155,6 +165,7 @@ _CHANGED = {
         "steps",
         "predicted",
         "unrolled",
+        "program_lines",
         "preflight",
     ),
 )
@@ -188,12 +199,14 @@ def check(signals: Signals) -> Outcome:
             cases=frozenset({"reads"}),
         )
     least, most, layers = _folded(signals)
+    lines = [] if layers else [_of_line(row) for row in signals.program_lines]
     return failed(
         at_stake(signals),
-        [*evidence, *layers],
+        # A finding is at the line of its first evidence.
+        [*lines, *evidence, *layers],
         title=title,
         price=saved_at_start(signals, least, most),
-        cases=frozenset({"large"}),
+        cases=frozenset({"lines" if lines else "large"}),
     )
 
 
@@ -227,6 +240,11 @@ def _of_reads(signals: Signals) -> list[GraphCutRow]:
     reads = [row for row in signals.cutting_reads if row.source]
     enough = OF_READS_FROM * share * signals.startup_compiles
     return reads if sum(row.per_step for row in reads) >= enough else []
+
+
+def _of_line(row: LoopRow) -> Evidence:
+    what = "the program's ops that come from this line, of those that name one"
+    return Evidence(what, row.ops_share_low, "share", source=row.source)
 
 
 def _graphs(row: GraphCutRow) -> Evidence:
