@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tpuprof.model.compile.hlo_metadata import scope_label
-from tpuprof.model.device.lines_of_program import ProgramLine
 from tpuprof.model.device.loops import Loop
 from tpuprof.model.device.unrolled import Repetition
 from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import LoopRow
 from tpuprof.units import PS_PER_MS, format_share, ps_to_ms
+
+if TYPE_CHECKING:
+    from tpuprof.model.device.lines_of_program import ProgramLine
 
 
 def loop_rows(hosts: list[HostRun]) -> list[LoopRow]:

@@ -17,9 +17,7 @@ LONGEST_NAME = 80
 # What a report calls ops that wait for Python code on the host.
 _CALLBACK = OpKind.HOST_CALLBACK.name.lower()
 # Of transfers with the host that may be either.
-_OR_SLICE = (
-    " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
-)
+_SLICE = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
 
 
 def main_op(busy_ms: float, ops: Sequence[OpRow], loops: Sequence[LoopRow]) -> str:
@@ -75,4 +73,4 @@ def callback_op(ops: Sequence[OpRow]) -> str:
         return ""
     longest = max(waits, key=lambda row: row.self_ms_per_step or 0.0)
     text = f" It is {longest.name}" + (f" at {longest.source}." if longest.source else ".")
-    return text + _OR_SLICE if longest.note == EITHER else text
+    return text + _SLICE if longest.note == EITHER else text

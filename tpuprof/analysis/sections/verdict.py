@@ -14,7 +14,6 @@ from tpuprof.analysis.sections.main_op import callback_op, main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.sparse_words import with_sparse
 from tpuprof.analysis.sections.steps import host_read_rows
-from tpuprof.analysis.sections.unused_words import said_of_unused
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
 from tpuprof.model import busy_machine, python_tools
@@ -225,7 +224,12 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
 
 
 def _most_of_device(run: Run, times: StepTimes, rows: Rows) -> str:
-    return said_of_unused(run, rows.ops) or main_op(times.busy, rows.ops, rows.loops)
+    said = ""
+    if any(host.unused is not None for host in run.hosts):
+        from tpuprof.analysis.sections.unused_words import said_of_unused
+
+        said = said_of_unused(run, rows.ops)
+    return said or main_op(times.busy, rows.ops, rows.loops)
 
 
 def _read_often(run: Run, bound: Bound) -> HostReadRow | None:

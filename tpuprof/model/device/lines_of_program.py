@@ -17,7 +17,7 @@ from tpuprof.model.steps import Steps
 from tpuprof.own_events import is_generated
 from tpuprof.records import record
 
-# Ops of a line, and their share of the ops that name a line, from which on it is told (ops, share). One line that runs
+# Ops of a line, and their share of the ops that name a line, from which on it is named (ops, share). One line that runs
 # once makes a few dozen ops. Judgements.
 FROM_OPS, FROM_SHARE = 500, 0.1
 # Lines given (lines).

@@ -35,7 +35,7 @@ def of_devices(
         "unused": _unused({name: protos[name] for name in protos.keys() & ran.keys()}, history),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
-    if devices and found["repetition"] is None:
+    if devices and protos and found["repetition"] is None:
         from tpuprof.model.device.lines_of_program import lines_of_program
 
         found["program_lines"] = lines_of_program(devices[0], steps, protos)
