@@ -7,6 +7,7 @@ import pytest
 
 from tests.rules.given import given, step, steps
 from tpuprof.model.compile.recurrence import AfterCapture
+from tpuprof.model.later_places import LaterPlace
 from tpuprof.model.long_later import LongLater
 from tpuprof.model.outside_capture import AS_LONG_FROM, LONG_FROM
 from tpuprof.rules.registry import find_rule
@@ -73,6 +74,17 @@ def test_long_steps_that_no_capture_holds_are_a_finding_without_a_price(place, c
     )
     assert outcome.title.endswith("the training thread is in preview (/u/pictures.py:6) then") is bool(place)
     assert outcome.reason.startswith("it costs 50.0 ms per step on top of the captured steps")
+
+
+def test_a_place_of_a_program_without_steps_is_a_finding_without_a_price():
+    later = LaterPlace(0.44, 4, "in render (/u/t.py:21)", "/u/t.py:21")
+    outcome = outcome_of(find_rule("uneven-steps"), given(steps=steps(8, wall=100.0), long_later_steps=later))
+    assert (outcome.status, outcome.confidence, outcome.price, outcome.share) == ("failed", "medium", None, 0.44)
+    assert outcome.evidence[0].source == "/u/t.py:21"
+    assert outcome.title == (
+        "The training thread is in render (/u/t.py:21) for 44 % of the time after the capture, in 4 stretches, and in "
+        "none of the captured steps"
+    )
 
 
 def test_slow_steps_of_the_capture_come_first():

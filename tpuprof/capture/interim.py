@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.capture import run_writer
+from tpuprof.capture.later_looks import LaterLooks
 from tpuprof.capture.telemetry import Telemetry
+from tpuprof.capture.training_thread import training_thread
 from tpuprof.capture.writing import placed_in, with_warnings
-from tpuprof.instrument.state import pass_on
+from tpuprof.instrument.state import STATE, pass_on
 from tpuprof.json_notes import read_json
 from tpuprof.run_folder import PROFILE_SUFFIX, run_infos
 
@@ -33,6 +35,8 @@ class Interim:
         self._telemetry = telemetry
         self._listed_as = listed_as
         self._files: list[Path] = []
+        # Programs of torch_xla that show no step cut the graph by reads alone: where those wait, no Python frame tells.
+        self.looks = LaterLooks(training_thread)
 
     def write(self, name: str, profile: Path, capture: dict[str, Any], notes: list[str]) -> str:
         """Write a capture's profile and facts; the profile stays where it is, too. Raises `OSError`.
@@ -44,6 +48,8 @@ class Interim:
         label = placed.name.removesuffix(PROFILE_SUFFIX)
         self._files.append(run_writer.write_telemetry(self._run, label, rank, self._telemetry.records))
         self._files.append(run_writer.write_run_info(self._run, with_warnings(info, [*notes, UNENDED])))
+        if STATE.framework is not None:
+            self.looks.start()
         return label
 
     def remove(self) -> None:

@@ -494,6 +494,7 @@ class Recorder:
             source_lines=self._source_lines or (kept is not None and kept.recording.has_lines),
             overhead_ns=self.overhead_ns,
             launched=self._launched,
+            later_looks=self._interim.looks.noted() if self.controller.by_clock else {},
         )
 
     def _disarm(self) -> None:
@@ -517,6 +518,7 @@ class Recorder:
             if STATE.framework is not None and self._pacer.compiled in STATE.framework.when_compiled:
                 STATE.framework.when_compiled.remove(self._pacer.compiled)
             self._pacer.stop()
+        self._interim.looks.stop()
         if self._together is not None:
             self._together.stop()
         if STATE.framework is not None and self._closed:

@@ -30,8 +30,12 @@ def capture_facts(
     source_lines: bool,
     overhead_ns: dict[str, int],
     launched: Sequence[str] = (),
+    later_looks: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """How the capture was made, for run.json. `launched` is the command behind `tpuprof capture --`, if any."""
+    """How the capture was made, for run.json. `launched` is the command behind `tpuprof capture --`, if any.
+
+    `later_looks` is where the training thread was after a recording by the clock, if that was looked at.
+    """
     return {
         "name": name,
         "warmup": controller.plan.warmup,
@@ -54,6 +58,7 @@ def capture_facts(
         "ir_debug_off_in_steps": ir_debug.off_in if ir_debug else [],
         "overhead_seconds": {phase: ns / NS_PER_S for phase, ns in overhead_ns.items()},
         "launched": list(launched),
+        "later_looks": later_looks or {},
     }
 
 

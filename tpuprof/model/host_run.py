@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from tpuprof.model.device.gpu import Gpus
     from tpuprof.model.device.lines_of_program import ProgramLine
     from tpuprof.model.device.unused_gradients import UnusedWork
+    from tpuprof.model.later_places import LaterPlace
     from tpuprof.model.long_later import LongLater
 
 NO_HISTORY = History()
@@ -150,6 +151,8 @@ class HostRun:
     after: AfterCapture | None = None
     # The part of training that began there, which `after` is not of; None without one.
     later_part: LaterPart | None = None
+    # Where its training thread was after a recording by the clock, where it looked (`capture.later_looks`).
+    looks: dict[str, Any] = field(default_factory=dict)
     slice_messages: list[SliceMessages] = field(default_factory=list)
     # What the reader should know beside what is missing: devices without work in the steps, a tracer that slows it.
     notes: list[str] = field(default_factory=list)
@@ -171,8 +174,15 @@ class HostRun:
         return None if self.steps.source is StepSource.WHOLE_CAPTURE else self.after
 
     @cached_property
-    def long_later(self) -> LongLater | None:
-        """Steps after the capture far longer than their like, and where the host is then; None where none are."""
+    def long_later(self) -> LongLater | LaterPlace | None:
+        """Steps after the capture far longer than their like, and where the host is then; None where none are.
+
+        Of a program without steps, a place at which the host is then, and never was in the capture.
+        """
+        if self.looks:
+            from tpuprof.model.later_places import place_of
+
+            return place_of(self.looks, self.activity.samples)
         if self.after is None or not self.after.long.steps:
             return None
         from tpuprof.model.long_later import long_later
@@ -338,6 +348,7 @@ def _of_host(
         "records": history.records,
         "compile_frames": compile_frames(history.records, numbers_of(steps)),
         "after": history.after,
+        "looks": history.looks,
         "slice_messages": slice_messages(host, steps),
         "start": _start(history, protos),
     }

@@ -122,7 +122,7 @@ def _place(long: LongSteps, samples: HostSamples | None) -> tuple[str, str]:
     total = sum(long.stacks.values())
     if samples is None or not samples.stacks or total < SAMPLES_FROM:
         return "", ""
-    before = _Before(samples)
+    before = Before(samples)
     functions: Counter[tuple[str, str]] = Counter()
     lines: Counter[tuple[str, str, str]] = Counter()
     depths: dict[tuple[str, str], int] = {}
@@ -153,8 +153,8 @@ def _place(long: LongSteps, samples: HostSamples | None) -> tuple[str, str]:
     return f"at {path}:{line}", f"{path}:{line}"
 
 
-class _Before:
-    """Whether the captured steps' samples saw a function, or a line of it, for more than an accident."""
+class Before:
+    """Whether the captured steps' samples saw a function (name, file), or a line of it, for more than an accident."""
 
     def __init__(self, samples: HostSamples) -> None:
         self._times: Counter[tuple[str, ...]] = Counter()
@@ -166,6 +166,7 @@ class _Before:
                 self._times[name, path, line] += length
 
     def __call__(self, *place: str) -> bool:
+        """Whether it did."""
         return self._times[place] > NEVER_BEFORE * self._total
 
 

@@ -49,6 +49,13 @@ def noted_gradients(info: Mapping[str, Any]) -> HeldGradients | None:
     return held_gradients(capture["unused_gradients"])
 
 
+def noted_looks(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the training thread was seen after a recording by the clock; empty where nobody looked."""
+    capture = info.get("capture")
+    found = capture.get("later_looks") if isinstance(capture, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
 def ops_at_once(info: dict[str, Any]) -> bool:
     """Whether run.json is of TorchTPU, and says that ops are not deferred."""
     return info.get("framework") == "torch_tpu" and not defers_ops(info)

@@ -24,6 +24,7 @@ from tpuprof.signals.inputs import DEVICES
 
 if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
+    from tpuprof.model.later_places import LaterPlace
     from tpuprof.model.long_later import LongLater
 
 
@@ -241,8 +242,11 @@ class TelemetrySignals(SignalsBase):
         return next((host.after for host in self._run.hosts if host.after is not None), None)
 
     @signal("steps")
-    def long_later_steps(self) -> LongLater | None:
-        """Steps after the capture that take far longer than their like; None where none do, or none was noted."""
+    def long_later_steps(self) -> LongLater | LaterPlace | None:
+        """Steps after the capture that take far longer than their like; None where none do, or none was noted.
+
+        Of a program without steps, a place at which the host is then, and never was in the capture.
+        """
         found = [host.long_later for host in self._run.hosts]
         return max((each for each in found if each is not None), key=lambda each: each.share, default=None)
 

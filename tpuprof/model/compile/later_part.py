@@ -25,6 +25,7 @@ from tpuprof.report.user_frames import Function, user_functions
 from tpuprof.units import MS_PER_S, format_ms
 
 if TYPE_CHECKING:
+    from tpuprof.model.later_places import LaterPlace
     from tpuprof.model.long_later import LongLater
 
 # Share of the sampled time that a function must hold to be what runs the captured steps (share): what the loop does
@@ -157,7 +158,7 @@ def _until(
     )
 
 
-def said_of_later_steps(parts: list[LaterPart | None], long: list[LongLater | None]) -> str:
+def said_of_later_steps(parts: list[LaterPart | None], long: list[LongLater | LaterPlace | None]) -> str:
     """What the verdict adds of later steps: most are of another part, or some are far longer; else empty."""
     others = [each for each in parts if each is not None and each.is_most]
     text = ""

@@ -230,6 +230,8 @@ class History:
     unused_gradients: dict[tuple[int, ...], int] = field(default_factory=dict)
     # Whether the process is known to have run eager ops at once, and not to have deferred them.
     ops_at_once: bool = False
+    # Where the training thread was after a recording by the clock (`capture.later_looks`); empty where nobody looked.
+    looks: dict[str, Any] = field(default_factory=dict)
     # Notes of the process that could not be read.
     damaged: list[str] = field(default_factory=list)
 

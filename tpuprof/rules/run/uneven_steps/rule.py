@@ -80,6 +80,7 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.model.intervals import Int64
+from tpuprof.model.later_places import LaterPlace
 from tpuprof.model.median import median
 from tpuprof.model.outside_capture import AS_LONG_FROM, LONG_FROM
 from tpuprof.model.step_columns import Float64, Step, StepColumns
@@ -144,8 +145,17 @@ def check(signals: Signals) -> Outcome:
     return outcome if outcome.status == FAILED or later is None else _afterwards(later)
 
 
-def _afterwards(later: LongLater) -> Outcome:
-    """Fail for steps after the capture, of which no captured one tells."""
+def _afterwards(later: LongLater | LaterPlace) -> Outcome:
+    """Fail for steps after the capture, of which no captured one tells, or for a place at which none of them is."""
+    if isinstance(later, LaterPlace):
+        return failed(
+            later.share,
+            [Evidence("time after the capture at this place", later.share, "share", source=later.source)],
+            title=f"{later.what}, and in none of the captured steps",
+            reason="the captured steps hold none of it, so no replay can price it",
+            confidence="medium",
+            cases=frozenset({"work"}),
+        )
     excess_ms = (later.took_ms - later.usual_ms) * later.steps / later.judged
     where = f"; beside the usual work, the training thread is {later.place} then" if later.place else ""
     return failed(
