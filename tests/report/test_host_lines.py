@@ -12,7 +12,13 @@ from tpuprof.report.host_lines import (
     where_of,
 )
 from tpuprof.report.sections import HostStackRow
-from tpuprof.report.tracing_lines import FORWARD_FROM_SAMPLES, forward_at, library_at, mostly_at
+from tpuprof.report.tracing_lines import (
+    FORWARD_FROM_SAMPLES,
+    FORWARD_FROM_SHARE,
+    forward_at,
+    library_at,
+    mostly_at,
+)
 
 FILE = "/home/u/train.py"
 MAIN = f"<module> ({FILE}:90)"
@@ -209,6 +215,21 @@ def test_what_sleeps_longer_than_it_traces_is_no_forward_pass():
     assert (
         forward_at([acquire, replace(acquire, part="host:sleep", exposed_ms_per_step=4.0), backward]) is None
     )
+
+
+def test_what_makes_batches_for_longer_than_it_traces_is_no_forward_pass():
+    """What was traced before a sample in pandas code counted as traced there, and that code as the forward pass."""
+    features, backward = graph(31, 3.0, "features"), graph(82, 6.0, below=[BACKWARD])
+    batches = replace(features, part="input_wait", exposed_ms_per_step=4.0)
+    assert forward_at([features, backward]).function == "features"
+    assert forward_at([features, batches, backward]) is None
+
+
+@pytest.mark.parametrize(("forward", "named"), [(0.51, True), (0.49, False)])
+def test_a_forward_pass_that_samples_hardly_show_is_unknown(forward, named):
+    backward = graph(82, 10 - forward, below=[BACKWARD])
+    assert FORWARD_FROM_SHARE == 0.05
+    assert (forward_at([graph(31, forward, "features"), backward]) is not None) is named
 
 
 def test_an_optimizer_of_the_users_own_is_no_forward_pass():

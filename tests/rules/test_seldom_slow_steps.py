@@ -79,7 +79,12 @@ def test_long_steps_that_no_capture_holds_are_a_finding_without_a_price(place, c
 def test_a_place_of_a_program_without_steps_is_a_finding_without_a_price():
     later = LaterPlace(0.44, 4, "in render (/u/t.py:21)", "/u/t.py:21")
     outcome = outcome_of(find_rule("uneven-steps"), given(steps=steps(8, wall=100.0), long_later_steps=later))
-    assert (outcome.status, outcome.confidence, outcome.price, outcome.share) == ("failed", "medium", None, 0.44)
+    assert (outcome.status, outcome.confidence, outcome.price, outcome.share) == (
+        "failed",
+        "medium",
+        None,
+        0.44,
+    )
     assert outcome.evidence[0].source == "/u/t.py:21"
     assert outcome.title == (
         "The training thread is in render (/u/t.py:21) for 44 % of the time after the capture, in 4 stretches, and in "

@@ -7,7 +7,16 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
+from tpuprof.parts import (
+    CHECKPOINT,
+    COMPILE,
+    DISPATCH,
+    GARBAGE,
+    HOST_PREFIX,
+    INPUT_WAIT,
+    TRACING,
+    USER_PREFIX,
+)
 from tpuprof.read_places import ANY_OP
 from tpuprof.records import record
 from tpuprof.report.labels import source_of
@@ -291,7 +300,7 @@ def feeding(stacks: list[HostStackRow]) -> list[HostStackRow]:
     """
     other: dict[tuple[str, ...], float] = {}
     for row in stacks:
-        if row.part.startswith(HOST_PREFIX):
+        if row.part.startswith(HOST_PREFIX) or row.part == INPUT_WAIT:
             key = tuple(row.frames)
             other[key] = other.get(key, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
     return [

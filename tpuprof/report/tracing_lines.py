@@ -34,6 +34,9 @@ from tpuprof.report.user_frames import (
 # Samples in a function from which it may stand for the forward pass (samples): the error of a share goes with their
 # square root, so that of fewer a quarter more or less is chance. A judgement.
 FORWARD_FROM_SAMPLES = 4
+# Share of the tracing that samples show which they must show outside of the backward pass and the update for it to be
+# the forward pass (share): of a fast model they show other lines alone. A judgement.
+FORWARD_FROM_SHARE = 0.05
 # The same where tracing itself is looked at: of it, a function of the model may well hold more than half, and only the
 # loop, or the step that it calls, holds the backward pass and the graph cut as well.
 TRACING_LOOP_FROM_SHARE = 0.9
@@ -90,7 +93,8 @@ def forward_at(stacks: list[HostStackRow]) -> Where | None:
     # What calls `backward()`, too, is the step.
     steps = {each for row in backward for each in user_functions(row.frames)}
     loops = places_that_train(stacks, user_functions, TRACING_LOOP_FROM_SHARE) | steps
-    enough = FUNCTION_FROM_SHARE * sum(row.exposed_ms_per_step for row in outside)
+    forward, every = (sum(row.exposed_ms_per_step for row in rows) for rows in (outside, traced))
+    enough = FUNCTION_FROM_SHARE * forward if forward >= FORWARD_FROM_SHARE * every else 0.0
     found = function_of(outside, TRACING, enough, loops) if enough else None
     return found if found and _seen_often(outside, found, user_functions) else None
 
