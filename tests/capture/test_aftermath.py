@@ -2,6 +2,8 @@
 
 import math
 
+import pytest
+
 from tpuprof.capture import aftermath, run_writer
 from tpuprof.capture.aftermath import MAX_LINES, MAX_STEPS, Aftermath
 from tpuprof.model.compile.recurrence import CLASSES_PER_DOUBLING
@@ -69,6 +71,33 @@ def test_compiles_of_the_last_step_count_where_the_framework_notes_them_itself()
     after.close()
     (line,) = written[-1]["lines"]
     assert (line, written[-1]["graphs"], written[-1]["seconds"]) == ("f (x.py:3)", 2, 0.5)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_what_compiles_behind_the_last_step_is_a_step_only_where_the_program_marks_them(marked):
+    """A last evaluation compiled for 1.3 s: steps took 11 ms "without compiles", of 17."""
+    extension, after, written = counting()
+    after.marked = marked
+    for step in range(10):
+        after.before_cut()
+        extension.compiled += step == 3
+        after.cut_ended(0.2)
+        after.step_ended()
+    for _ in range(2):
+        after.before_cut()
+        extension.compiled += 2
+        after.cut_ended(0.5)
+    extension.compiled += 1
+    after.close()
+    found = written[-1]
+    (at_cuts, *others) = found["lines"].values()
+    if marked:
+        assert (found["steps"], found["compiling_steps"], found["graphs"]) == (11, 2, 6)
+        assert [at_cuts["steps"], *(each["steps"] for each in others)] == [[3], [10], [10]]
+    else:
+        assert (found["steps"], found["compiling_steps"], found["graphs"]) == (10, 1, 1)
+        assert found["seconds"] == pytest.approx(0.2)
+        assert (at_cuts["steps"], at_cuts["cuts"], at_cuts["graphs"], others) == ([3], 1, 1, [])
 
 
 def test_what_was_noted_before_did_not_come_after():

@@ -11,7 +11,7 @@ from tpuprof.capture.aftermath import Aftermath
 from tpuprof.capture.boundaries import OPTIMIZER, StepBoundaries
 from tpuprof.capture.followed_thread import FollowedThread
 from tpuprof.capture.later_cuts import CLOSELY_FOR_STEPS, COMPILES_FROM_SECONDS, LONGER_THAN, LaterCuts
-from tpuprof.capture.rests import FOLLOWED, FOLLOWING_SECONDS, MOST_SHARE
+from tpuprof.capture.rests import BEHIND_SHARE, FOLLOWED, FOLLOWING_SECONDS, MOST_SHARE
 from tpuprof.instrument import spans, step_count, sync_guard
 
 
@@ -301,6 +301,28 @@ def test_a_compile_in_a_cut_that_waits_long_anyway_has_its_line(resting):
     resting.later.stop()
     resting.after.close()
     assert [*resting.written[-1]["lines"]] == ["train (x.py:7)"]
+
+
+@pytest.mark.parametrize(("share", "own"), [(0.9, True), (1.1, False)])
+def test_what_compiles_long_behind_the_last_step_of_a_rest_is_no_step(resting, share, own):
+    """An evaluation after training, beside the graph cut of the last step, which comes behind the optimizer's call."""
+    resting.step(1)
+    assert not resting.after.marked
+    boundaries = resting.later.rest
+    assert boundaries.of(OPTIMIZER).passes()
+    resting.extension.now += share * BEHIND_SHARE * 0.0301  # longer by 10 ms than steps of 20.1 ms
+    resting.extension.compiles_in_cut = 0.5
+    resting.extension._xla_step_marker()
+    resting.later.stop()
+    resting.after.close()
+    assert resting.written[-1]["graphs"] == own
+    assert resting.written[-1]["compiling_steps"] == own
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_whether_the_program_marks_its_steps_is_known(run, marked):
+    run.later.step_ended(marked=marked)
+    assert run.after.marked is marked
 
 
 def test_who_observes_cuts_in_a_rest_is_called_and_steps_are_counted(run):

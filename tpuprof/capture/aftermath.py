@@ -98,6 +98,10 @@ class Aftermath:
         self._last_compiling = -1
         # The last step that compiled for a line.
         self._last_of: dict[str, int] = {}
+        # Compiles since the last step ended, by line: how many graphs, and their time (s).
+        self._open: dict[str, tuple[int, float]] = {}
+        # Whether the program marks steps, so that one is under way as it ends.
+        self.marked = True
         # When the last step ended of those that are counted elsewhere meanwhile, if any (`time.monotonic`, s).
         self.counting: Callable[[], float] = lambda: 0.0
         self.long = LongStepWatch(self.found.long, lambda: max(self._last_end, self.counting()))
@@ -153,6 +157,7 @@ class Aftermath:
         number, began = self.found.steps, self._last_end
         compiled = self._last_compiling == number
         self.found.steps += 1
+        self.close_step()
         took, self.found.steps_seconds = now - began, now - self._opened
         self.long.step_ended(number, began, now, compiled=compiled)
         length = round(CLASSES_PER_DOUBLING * math.log2(max(US_PER_S * took, 1.0)))
@@ -162,6 +167,11 @@ class Aftermath:
             self.long.know(self.found.lengths)
             if now - self._written >= WRITE_EVERY_SECONDS:
                 self.write()
+
+    def close_step(self) -> None:
+        """What compiled so far belongs to a step, and not to what comes behind the last one."""
+        if self._open:
+            self._open = {}
 
     def _add_to_stage(self, took: float, *, compiled: bool) -> None:
         """The last step took so long (s). One that compiled is of no stage, and begins one."""
@@ -201,11 +211,28 @@ class Aftermath:
         self.long.settle()
         self._take()
         self.before_cut()
-        if self.found.steps == self._last_compiling:
+        if self._open and self.marked:
             # The step that was under way as the program ended compiled: it is one, too.
             self.found.steps += 1
+        elif self._open:
+            self._leave_out_the_end()
         self.found.ended = True
         self.write()
+
+    def _leave_out_the_end(self) -> None:
+        """Count none of what compiled behind the last step: a last evaluation, say, is no step of training."""
+        found = self.found
+        found.compiling_steps -= 1
+        for name, (graphs, seconds) in self._open.items():
+            found.graphs -= graphs
+            found.seconds -= seconds
+            line = found.lines[name]
+            line.graphs -= graphs
+            line.seconds -= seconds
+            line.cuts -= 1
+            line.steps = [step for step in line.steps if step != found.steps]
+            if not line.graphs:
+                del found.lines[name]
 
     def write(self) -> None:
         """Hand over what is known so far; a forked process has nothing to say."""
@@ -227,6 +254,8 @@ class Aftermath:
         line = found.lines.setdefault(name, CompilingLine(frames=frames))
         line.graphs += graphs
         line.seconds += seconds
+        before = self._open.get(name, (0, 0.0))
+        self._open[name] = before[0] + graphs, before[1] + seconds
         if self._last_of.get(name) == found.steps:
             return
         self._last_of[name] = found.steps

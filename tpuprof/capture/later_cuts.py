@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tpuprof.capture.aftermath import Aftermath
-from tpuprof.capture.boundaries import CUT, USER, StepBoundaries
+from tpuprof.capture.boundaries import CUT, OPTIMIZER, USER, StepBoundaries
 from tpuprof.capture.followed_thread import FollowedThread
 from tpuprof.capture.rests import Rest
 from tpuprof.instrument import sync_guard
@@ -58,6 +58,7 @@ class LaterCuts:
         """A step ended: one that the program marks, or one that was found by its events."""
         if marked and self.rest.of(USER).passes():
             return
+        self.after.marked = marked
         self.after.step_ended()
         boundaries = self._boundaries
         event, count = (USER, 1) if marked else (boundaries.origin, boundaries.events_per_step)
@@ -95,6 +96,9 @@ class LaterCuts:
             return
         self.rest.count()
         self.after.cut_ended(seconds)
+        if self.rest.is_behind(OPTIMIZER, seconds):
+            # The call of the optimizer ended the step, and this is its cut.
+            self.after.close_step()
         if self._compiled != self.after.found.graphs:
             self.rest.ends_with_step()
 

@@ -32,6 +32,9 @@ FOLLOWED, MOST_TIMES = 32, 32
 # A step may have compiled that takes so many times as long as those before the rest (ratio), or so much longer (s), if
 # that is less: XLA's compiler for CPUs takes 10 ms and more for a graph of one op.
 LONGER, LONGER_SECONDS = 3.0, 0.01
+# Share of the length from which a step is long, within which the graph cut behind an optimizer's call begins (share):
+# what lies between them is a line of the program or two. A judgement.
+BEHIND_SHARE = 0.1
 
 
 class Rest:
@@ -83,6 +86,13 @@ class Rest:
     def _resume(self) -> None:
         event, per_step, longest = self._how
         self._count.begin(event, per_step, self._until - self._after.found.steps, longest)
+
+    def is_behind(self, event: str, seconds: float) -> bool:
+        """Whether steps end with this event, and one ended so recently (s) that what comes now still belongs to it."""
+        counted, _, longest = self._how
+        return (
+            self.on and counted == event and time.monotonic() - self.began - seconds <= BEHIND_SHARE * longest
+        )
 
     def follow(self) -> None:
         """Follow steps again from now on."""

@@ -11,6 +11,8 @@ import math
 from collections import Counter
 from itertools import pairwise
 
+import numpy as np
+
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, LongSteps
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.intervals import Int64
@@ -110,6 +112,8 @@ def _come_again(long: LongSteps, excess: float, wall_ps: Int64, between_ps: int)
     if float(wall_ps.max()) / PS_PER_S >= AS_LONG_FROM * long.seconds / long.steps:
         return False
     captured = (float(wall_ps.mean()) + between_ps / len(wall_ps)) / PS_PER_S
+    # Recording makes steps of much Python longer, also the usual ones.
+    captured /= max(float(np.median(wall_ps)) / PS_PER_S / long.usual_seconds, 1.0)
     return long.judged_seconds / long.judged - captured >= LONGER_BY * excess / long.judged
 
 

@@ -63,11 +63,10 @@ run a fixed number of rounds and keep the result that counts with `torch.where`,
 round.
 
 [library] A library reads the value at this line, often to check its input: turn the check off. `torch.distributions`
-and torchmetrics take `validate_args=False`, and `clip_grad_norm_` takes `error_if_nonfinite=False`. A trainer that
-reads to log can log less often (`logging_steps`, `log_every_n_steps`), and a scheduler that looks at the loss
-(`ReduceLROnPlateau`) can look once per epoch. transformers looks at `attention_mask` in each forward pass: leave it out
-where no batch is padded, or pass a mask of four dimensions, which it takes as it is. Pyro's checks end with
-`pyro.enable_validation(False)`.
+and torchmetrics take `validate_args=False`, `clip_grad_norm_` takes `error_if_nonfinite=False`, and Pyro
+`pyro.enable_validation(False)`. A trainer can log less often (`logging_steps`, `log_every_n_steps`), and count no
+tokens (`include_num_input_tokens_seen`); `ReduceLROnPlateau` can look once per epoch. transformers looks at a mask of
+two dimensions, and a causal model without a cache also where it gets none: pass one of four dimensions.
 
 ## How to fix in TorchTPU
 
