@@ -63,7 +63,25 @@ def _of_one(device: DeviceActivity, recorded: Recorded) -> Steps | None:
     order = np.argsort(device.programs.start, kind="stable")
     runs = device.programs
     program = runs.program if device.type != "CPU" else _by_last_op(device)
-    return steps_of_runs(program[order], runs.start[order], runs.end[order], recorded)
+    found = steps_of_runs(program[order], runs.start[order], runs.end[order], recorded)
+    return found or _of_functions(device, recorded)
+
+
+def _of_functions(device: DeviceActivity, recorded: Recorded) -> Steps | None:
+    """Steps from the repetition of JAX's functions: one that compiled for several shapes is several programs.
+
+    None where no function is.
+    """
+    runs = runs_on_cpu(device, recorded) if device.type == "CPU" else runs_of([device])
+    names = set(device.ops.program if device.type == "CPU" else device.programs.names)
+    functions = [function_of_program(name) for name in names if function_of_program(name) != name]
+    if runs is None or len(set(functions)) == len(functions):
+        return None
+    number = {name: row for row, name in enumerate(dict.fromkeys(runs.functions.values()))}
+    label = np.array([number[runs.functions[each]] for each in runs.label.tolist()], np.int64)
+    found = steps_of_runs(label, runs.start, runs.end, recorded)
+    several = f"; {counted(len(functions), 'program')} of {counted(len(set(functions)), 'function')} ran"
+    return found and replace(found, note=found.note + several)
 
 
 def _lacking(row: int, steps: Steps, devices: list[DeviceActivity]) -> Int64:
