@@ -3,6 +3,7 @@
 import pytest
 
 from tests.model.test_compile_cause import embedded
+from tpuprof.decode import hlo_pb2
 from tpuprof.model.compile.start_graphs import LEAST_SECONDS, MANY_STEPS, start_graphs
 from tpuprof.model.telemetry import StepRecord
 
@@ -56,3 +57,34 @@ def test_the_line_counts_that_compiled_longest():
     found = start_graphs([*evaluation, *noted(10)], graphs(12))
     assert (found.steps, found.of) == (10, 12)
     assert found.share == pytest.approx(20 / 25)
+
+
+@pytest.mark.parametrize(
+    ("compiled", "programs", "calls"),
+    [(12, 10, 10), (10, 12, 10), (MANY_STEPS - 1, 12, None), (12, MANY_STEPS - 1, None)],
+)
+def test_calls_before_a_recording_by_the_clock_count_where_no_step_was_seen(compiled, programs, calls):
+    """A JAX program pads batches to their longest text: "fold repeated layers" was said of twelve lengths."""
+    prepared = StepRecord(
+        -1, 10**9, captured=False, compiles=compiled, compile_seconds=40.0,
+        lines={LINE: compiled}, line_seconds={LINE: 36.0, "init (train.py:3)": 4.0},
+    )  # fmt: skip
+    found = start_graphs([prepared], graphs(programs))
+    if calls is None:
+        assert found is None
+    else:
+        assert (found.steps, found.of, found.share, found.cause.kind) == (calls, 0, 0.9, "shape")
+
+
+def test_the_function_with_the_largest_programs_is_the_step():
+    """Ops that made the parameters one by one were more programs: "a number in the graph changed" was said of them."""
+    small = {f"jit_broadcast({row})": embedded(1 + row, line=3) for row in range(20)}
+    large = {}
+    for name, data in graphs(12).items():
+        proto = hlo_pb2.HloProto.FromString(data)
+        for row in range(20):
+            proto.hlo_module.computations[0].instructions.add(
+                id=9 + row, opcode=b"iota", name=b"iota.%d" % row
+            )
+        large[name] = proto.SerializeToString()
+    assert start_graphs(noted(12), {**small, **large}).cause.source == "m.py:7"

@@ -187,6 +187,9 @@ def test_many_graphs_at_the_start_need_be_one_or_two(kind, least):
     assert found.evidence[0].source == "moco.py:45"
     assert found.cases == {"many"}
     assert outcome_of(find_rule("slow-compile"), given(**started(40.0))).cases == {"large"}
+    calls = given(**started(40.0))
+    calls._run.hosts = [SimpleNamespace(start=replace(many, of=0), records=calls.records)]
+    assert "32 calls compiled a graph each" in outcome_of(find_rule("slow-compile"), calls).title
 
 
 def test_lines_that_a_loop_runs_over_and_over_stand_before_that_of_the_graph_cut():

@@ -31,7 +31,8 @@ COMPARED, WITH = 4, 8
 class StartGraphs:
     """`steps` of the first `of` steps compiled for one line, and why: the cause that most of the last ones have.
 
-    `share` is what they took of the time of all compiles before the captured steps.
+    `of` is 0 where no step was seen before a recording by the clock: `steps` are then calls. `share` is what they took
+    of the time of all compiles before the captured steps.
     """
 
     steps: int
@@ -43,12 +44,17 @@ class StartGraphs:
 def start_graphs(records: Sequence[StepRecord], protos: Mapping[str, bytes]) -> StartGraphs | None:
     """What the process noted of them; None where they are few, or their graphs are not in the profile."""
     before = list(takewhile(lambda each: each.before, (each for each in records if each.is_step)))
+    prepared = [each for each in records if each.before] if not any(each.is_step for each in records) else []
     seconds: Counter[str] = Counter()
-    for each in before:
+    for each in before or prepared:
         seconds.update(each.line_seconds)
     line = max(seconds, key=lambda each: seconds[each], default="")
     compiled = [row for row, each in enumerate(before) if line in each.line_seconds]
-    if len(compiled) < MANY_STEPS or seconds[line] < LEAST_SECONDS:
+    steps, of = len(compiled), compiled[-1] + 1 if compiled else 0
+    if prepared:
+        # Small functions compile at that line, too.
+        steps = min(sum(each.lines.get(line, 0) for each in prepared), len(_of_main_function(protos)))
+    if steps < MANY_STEPS or seconds[line] < LEAST_SECONDS:
         return None
     causes = [each for each in _causes(protos) if each.kind not in ("first", "unknown")]
     if not causes:
@@ -57,18 +63,26 @@ def start_graphs(records: Sequence[StepRecord], protos: Mapping[str, bytes]) -> 
     alike = [each for each in causes if each.kind == kind]
     cause = next((each for each in alike if each.source), alike[0])
     share = seconds[line] / seconds.total()
-    return StartGraphs(len(compiled), compiled[-1] + 1, share, cause)
+    return StartGraphs(steps, of, share, cause)
+
+
+def _of_main_function(protos: Mapping[str, bytes]) -> list[str]:
+    """The programs of the function whose programs are the largest together, the oldest first.
+
+    Ops that make a model's parameters one by one are more programs than its step has, and small ones.
+    """
+    sizes: Counter[str] = Counter()
+    for name, data in protos.items():
+        sizes[function_of(name)] += len(data)
+    main = max(sizes, key=lambda each: sizes[each], default="")
+    return sorted(
+        (name for name in protos if function_of(name) == main), key=lambda name: number_of(name) or 0
+    )
 
 
 def _causes(protos: Mapping[str, bytes]) -> list[CompileCause]:
-    """Why the newest graphs of the function that has most of them were compiled."""
-    functions = Counter(map(function_of, protos))
-    if not functions:
-        return []
-    function, _ = functions.most_common(1)[0]
-    names = sorted(
-        (name for name in protos if function_of(name) == function), key=lambda name: number_of(name) or 0
-    )
+    """Why the newest graphs of that function were compiled."""
+    names = _of_main_function(protos)
     programs = Programs.of(protos)
     return [
         explain(names[row], names[max(row - WITH, 0) : row][::-1], programs)

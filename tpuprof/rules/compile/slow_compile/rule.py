@@ -270,9 +270,12 @@ def _one_by_one(signals: Signals, many: StartGraphs, evidence: list[Evidence]) -
         f"{many.cause.kind}: {many.cause.detail}", source=many.cause.source, also=list(many.cause.also)
     )
     at = f" at {many.cause.source}" if many.cause.source else ""
-    what = (
-        f"{many.steps} of the first {counted(many.of, 'step')} compiled a graph each, as {_changes(many)}{at}"
+    calls = (
+        f"{many.steps} of the first {counted(many.of, 'step')}"
+        if many.of
+        else f"{counted(many.steps, 'call')}"
     )
+    what = f"{calls} compiled a graph each, as {_changes(many)}{at}"
     one, two = (many.share * max(1 - left / many.steps, 0.0) for left in (1, 2))
     return failed(
         at_stake(signals),
