@@ -353,6 +353,8 @@ CASES = {
         ("on this machine's CPU", "failed", {**special(100 * ABOVE, repeated=4, self_ms_per_step=100 * ABOVE), "device_type": "CPU"}),
         ("little", "passed", special(100 * BELOW, repeated=4, self_ms_per_step=100 * BELOW)),
         ("no op", "passed", special(50, repeated=0)),
+        ("inputs that tell two devices apart", "passed", {**special(50, repeated=0), "alike_inputs": 1}),
+        ("inputs that do not", "failed", {**special(50, repeated=0), "alike_inputs": 2}),
         ("communication", "passed", special(50, kind="collective", repeated=4, self_ms_per_step=50.0)),
         ("no program of several devices", "not_applicable", special(50)),
         ("no device", "unavailable", NOTHING),

@@ -141,6 +141,8 @@ class HostRun:
     gpus: Gpus | None = None
     # The user's lines that most ops of the step's program come from, where no layers are seen to repeat.
     program_lines: list[ProgramLine] = field(default_factory=list)
+    # On how many devices the step's program has the same inputs; 1 where each has its own, or that is unknown.
+    alike_inputs: int = 1
     # Programs handed to the CPU device, and those that ran while the profiler was on.
     queue: Queue = field(default_factory=Queue)
     # What the runtime's allocator says, by device.

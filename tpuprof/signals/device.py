@@ -134,6 +134,11 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         rows = [row for row in self.loops if row.kind == "unrolled" and row.trip_count]
         return max(rows, key=lambda each: each.trip_count or 0, default=None)
 
+    @signal("devices")
+    def alike_inputs(self) -> int:
+        """How many devices have the same inputs of the step's program; 1 where each has its own, or that is unknown."""
+        return max((host.alike_inputs for host in self._run.hosts), default=1)
+
     @signal("lines")
     def program_lines(self) -> list[LoopRow]:
         """The user's lines that most ops of the step's program come from, where no layers are seen to repeat."""

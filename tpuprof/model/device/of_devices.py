@@ -11,7 +11,7 @@ from tpuprof.model.device.fusions import read_fusions
 from tpuprof.model.device.loops import find_loops
 from tpuprof.model.device.memory import device_memory
 from tpuprof.model.device.program_ops import programs_in_steps
-from tpuprof.model.device.unrolled import find_repetition
+from tpuprof.model.device.unrolled import find_repetition, main_program
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
 
@@ -39,6 +39,10 @@ def of_devices(
         from tpuprof.model.device.lines_of_program import lines_of_program
 
         found["program_lines"] = lines_of_program(devices[0], steps, protos)
+    if protos and (len(devices) > 1 or any(each.count > 1 for each in devices)):
+        from tpuprof.model.device.alike_inputs import alike_inputs
+
+        found["alike_inputs"] = alike_inputs(protos.get(main_program(devices[0], steps), b""))
     read_fusions(devices, protos)
     if protos:
         from tpuprof.model.device.doubles import note_doubles

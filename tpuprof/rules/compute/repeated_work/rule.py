@@ -4,6 +4,8 @@
 
 Matrix multiplications, and what computes on with their results, of which each device of a program that is split over
 several does all: what goes in is whole on each device, as an input that is replicated or a value that was gathered.
+And a program whose inputs are the same on some devices: of a mesh with two axes, weights are split over one, and the
+batch over none.
 
 ## Why it costs time
 
@@ -11,7 +13,8 @@ Four devices that compute the same need as long as one. Split over them, each wo
 
 ## Evidence
 
-The ops with their device time and source lines, and on how many devices each computes the same.
+The ops with their device time and source lines, and on how many devices each computes the same. Or how many devices
+have the same inputs.
 
 ## How to fix
 
@@ -31,10 +34,12 @@ functions, `out_shardings` without an axis. Constrain it to `P("data")` instead.
 ## Limits and false positives
 
 Which values are whole is read from the compiled program; a loop or a call of the host that it does not tell of counts
-as split. What is small may be quicker computed everywhere than sent. The price takes out what the other devices could
-do, which is the most that can be gained: gradients of a batch that is split have to be summed. Where the devices are
-this machine's CPUs and host and devices take CPUs from each other, it reaches up to that even where a replay waits for
-the host: the host is faster then, too. A split batch saved 67 ms where a replay gave 38.
+as split. Inputs that are the same on some devices do not show that these compute the same, since values inside of the
+program may be split: confidence is low then, and the price begins at nothing. What is small may be quicker computed
+everywhere than sent. The price takes out what the other devices could do, which is the most that can be gained:
+gradients of a batch that is split have to be summed. Where the devices are this machine's CPUs and host and devices
+take CPUs from each other, it reaches up to that even where a replay waits for the host: the host is faster then, too. A
+split batch saved 67 ms where a replay gave 38.
 
 ## References
 
@@ -47,6 +52,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof import parts as part
+from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.ops import ms_of, op_evidence
 from tpuprof.rules.shared.own_cpus import short_of_cpus
@@ -64,7 +70,7 @@ GAINED_AT_LEAST = 0.5
     about="work that every device repeats",
     good="Devices hardly compute the same",
     bad="Every device computes the same",
-    reads=("busy_share", "ops", "compute_ms", "device_type", "cpus_short"),
+    reads=("busy_share", "ops", "compute_ms", "device_type", "cpus_short", "alike_inputs"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where ops that each device computes alike take enough of the device's time."""
@@ -76,7 +82,7 @@ def check(signals: Signals) -> Outcome:
     share = sum(ms or 0.0 for ms in rows.column("self_ms_per_step")) / signals.compute_ms
     evidence = op_evidence(rows)
     if share < OPS_FROM_SHARE:
-        return passed(evidence)
+        return _of_inputs(signals) or passed(evidence)
     devices = max(rows.column("repeated"))
     gained = share * (1 - 1 / devices)
     return failed(
@@ -92,4 +98,20 @@ def check(signals: Signals) -> Outcome:
             # Where the host waits for CPUs that such devices use, it is faster without that work as well.
             in_all=gained * signals.busy_share if short_of_cpus(signals) else 0.0,
         ),
+    )
+
+
+def _of_inputs(signals: Signals) -> Outcome | None:
+    """Fail where devices have the same inputs, so that they may compute the same; None where each has its own."""
+    alike = signals.alike_inputs
+    if alike < 2:
+        return None
+    gained = 1 - 1 / alike
+    return failed(
+        gained * signals.busy_share,
+        [Evidence("devices with the same inputs of the step's program", alike, "devices")],
+        title=f"No input tells {alike} devices of the mesh apart, so they may compute the same",
+        # Nothing is saved where values inside of the program are split.
+        price=counterfactual(Change(device={part.COMPUTE: 1 - gained}), Change()),
+        confidence="low",
     )
