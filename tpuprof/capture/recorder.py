@@ -44,6 +44,7 @@ from tpuprof.instrument.library_calls import LibraryCalls
 from tpuprof.instrument.optimizer_steps import OptimizerHook
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
+from tpuprof.instrument.untraced import untraced
 from tpuprof.own_events import OVERHEAD
 from tpuprof.units import MS_PER_S, format_ms
 
@@ -465,7 +466,7 @@ class Recorder:
             self.notes += notes_on_tracing(kept, source_lines=self._source_lines)
         began = time.perf_counter()
         with end_after_writing():
-            self._write()
+            untraced(self._write)
         if self.profile is not None:
             self._report(f"writing the capture took {format_ms((time.perf_counter() - began) * MS_PER_S)}")
 
