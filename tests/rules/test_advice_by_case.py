@@ -253,7 +253,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
             "dependent",
         },
         "input-starved": {"again", "back", "arguments", "batches", "workers", "restarts"},
-        "uneven-steps": {"work", "input", "read"},
+        "uneven-steps": {"work", "input", "read", "gc", "gil"},
         "recompiles-constant": {"closure", "number"},
         "recompiles-other": {
             "function",
@@ -320,6 +320,8 @@ def test_a_function_that_torch_compile_gave_up_on_is_not_to_be_compiled():
         ("input_wait", "batches come late", "save_async"),
         ("device_to_host_sync", "wait for a value", "save_async"),
         ("user:checkpoint", "save_async", "batches come late"),
+        ("user:gc", "gc.freeze()", "save_async"),
+        ("host:gil", "queue.put", "save_async"),
     ],
 )
 def test_what_makes_steps_uneven_decides_the_advice(cause, said, not_said):

@@ -26,10 +26,11 @@ no update. Keep `XLA_ENABLE_PARAM_ALIASING` unset, and keep no second reference 
 
 ## How to fix in JAX
 
-Put the update into a function under `jax.jit`, and name the arguments that it replaces:
-`jax.jit(step, donate_argnums=(0, 1))` for parameters and optimizer state, a cache or a buffer (`flax.nnx.jit` takes
-`donate_argnums` as well, for its modules). An update outside of `jax.jit` (`buffer.at[row].set(new)`) always copies.
-Use the results from then on, since donated arrays are gone.
+Put the update into a function under `jax.jit`, and name the arguments that it replaces by their own numbers:
+`jax.jit(step, donate_argnums=(0, 1))` where parameters and optimizer state come first (`flax.nnx.jit` takes it as well,
+for its modules). An update outside of `jax.jit` (`buffer.at[row].set(new)`) always copies. Use the results from then
+on, since donated arrays are gone. No other argument may be the same array: of a target network or an average that
+begins as the parameters make a copy first, `jax.tree.map(jnp.copy, params)`.
 
 ## Limits and false positives
 

@@ -32,12 +32,17 @@ captured steps never are, or the long steps come at a steady rate. There is no p
 
 [work] Do the work beside training: copy what it needs to the host, and do it in another thread, whose results then come
 some steps later; with SPMD, `torch_xla.experimental.distributed_checkpoint.CheckpointManager` has save_async. Log from
-a closure (`xm.add_step_closure(..., run_async=True)`), evaluate in a job of its own, and collect garbage when nothing
-waits.
+a closure (`xm.add_step_closure(..., run_async=True)`), and evaluate in a job of its own.
 
 [input] Some batches come late. Where the DataLoader has no workers, give it some (`num_workers`). Where batches of
 workers come in bursts, let more be made ahead (`prefetch_factor`). Where an epoch begins, keep the workers
 (`persistent_workers=True`). Where training is faster than its batches, see input-starved.
+
+[gc] Some steps wait for garbage collections. Call `gc.freeze()` when training begins: what exists then is not walked
+again. Leave `gc.collect()` out of the loop, or call it where nothing waits.
+
+[gil] Some steps wait for Python's lock (the GIL), which another thread holds. Move that thread's Python to a process of
+its own, and have a thread that waits for something block (`queue.put`, `event.wait`), and not look again and again.
 
 [read] Some steps wait for a value from the device. Read it less often, or see device-to-host-sync.
 
@@ -51,12 +56,18 @@ checkpoint, a read for logging. Do it less often, or in another thread.
 [input] Some batches come late. Where batches come in bursts, let more be made ahead. Where training is faster than its
 batches, see input-starved.
 
+[gc] Some steps wait for garbage collections. Call `gc.freeze()` when training begins: what exists then is not walked
+again. Leave `gc.collect()` out of the loop, or call it where nothing waits.
+
+[gil] Some steps wait for Python's lock (the GIL), which another thread holds. Move that thread's Python to a process of
+its own, and have a thread that waits for something block (`queue.put`, `event.wait`), and not look again and again.
+
 [read] Some steps wait for a value from the device. Read it less often, or see device-to-host-sync.
 
-[work] Do the work beside training: save checkpoints asynchronously, log from another thread, evaluate in a job of its
-own, and collect garbage when nothing waits. Orbax's CheckpointManager and AsyncCheckpointer save in threads: call
-`wait_until_finished()` once, after training, since in the loop it waits for each save. Save less often where one save
-takes longer than the steps between two.
+[work] Do the work beside training: save checkpoints asynchronously, log from another thread, and evaluate in a job of
+its own. Orbax's CheckpointManager and AsyncCheckpointer save in threads: call `wait_until_finished()` once, after
+training, since in the loop it waits for each save. Save less often where one save takes longer than the steps between
+two.
 
 ## Limits and false positives
 
@@ -110,7 +121,13 @@ UNSEEN = "noise of the machine, batches that arrive in bursts and a host that ru
 # Why it passes where slow steps wait for the work of all steps.
 FOR_ALL = "slow steps read values, and wait for work that takes as long without them"
 # Causes with advice of their own.
-_CASES = {part.INPUT_WAIT: "input", part.HOST_TO_DEVICE: "input", part.HOST_SYNC: "read"}
+_CASES = {
+    part.INPUT_WAIT: "input",
+    part.HOST_TO_DEVICE: "input",
+    part.HOST_SYNC: "read",
+    part.GARBAGE: "gc",
+    f"{part.HOST_PREFIX}gil": "gil",
+}
 # Parts that say what the host did, beside annotations and samples.
 _NAMED = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_SYNC)
 _SLEEP = f"{part.HOST_PREFIX}sleep"
