@@ -230,6 +230,24 @@ def test_the_function_whose_lines_share_the_time_between_is_named(other, said):
     assert text.partition("the steps 30.0 ms.")[2] == said
 
 
+@pytest.mark.parametrize(
+    ("loop", "ahead", "named"), [(21, True, True), (19, True, False), (21, False, False)]
+)
+def test_a_host_that_runs_ahead_is_in_the_function_while_the_device_still_trains(loop, ahead, named):
+    """torchax: an evaluation of 689 ms was "see the verdict", which named no line: 93 % of that was in `evaluate`."""
+    stacks = [
+        Stack(("main (a.py:64)", f"evaluate (a.py:{line})"), "", f"a.py:{line}", "mean()")
+        for line in (54, 55, 56)
+    ]
+    stacks += [Stack(("main (a.py:9)",), "", "a.py:9", "step()")]
+    # Longer beside what lies between the steps (10 to 50 ms) than in it; the loop has more than a tenth, or less.
+    pieces = [(0, 10, 25), (1, 25, 37), (2, 37, 50), (0, 100, 240), (3, 300, 300 + loop)]
+    rows, start, end = np.array(pieces, np.int64).T
+    samples = HostSamples(start * 10**9, end * 10**9, np.zeros(len(rows), np.int64), rows, stacks)
+    text = said_of_between([(steps_with(phase(10, 50)), samples)], runs_ahead=ahead)
+    assert ("in evaluate (a.py:54, 56, 55)" in text) is named
+
+
 @pytest.mark.parametrize(("at_line", "of_all", "said"), [(11, 0.25, "28 %"), (10, 0.25, ""), (11, 0.3, "")])
 def test_waits_between_steps_that_are_not_sampled_hide_no_line(monkeypatch, at_line, of_all, said):
     """Histograms of all weights, in half of 126 ms: the rest was waits for the device, and no line was named."""

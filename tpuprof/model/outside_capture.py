@@ -31,6 +31,9 @@ STRETCHED_FROM = 1.3
 # Share of the sampled time between steps in which the training thread must be at one line for that to be named (share):
 # more than at all others together. Waits in the runtime are not sampled.
 AT_ONE_LINE = 0.5
+# Share of all samples from which a function holds the steps of a host that runs ahead (share): nothing but what calls
+# all of a program is in so many. A judgement.
+LOOP_FROM_SHARE = 0.9
 # Share of all time between steps that it must be, so that it stands for that time (share): a judgement.
 OF_ALL_FROM = 0.25
 # Lines of a function that are named (lines).
@@ -273,7 +276,7 @@ def _mostly_at(phases: list[Phase], samples: HostSamples | None, *, runs_ahead: 
     always = not runs_ahead and outside[line] > AT_ONE_LINE * outside.total()
     enough = max(AT_ONE_LINE * inside.total(), OF_ALL_FROM * _length(chosen))
     if not line or most <= enough or always:
-        return _mostly_in(times, _length(chosen), enough)
+        return _mostly_in(times, _length(chosen), enough, runs_ahead=runs_ahead)
     _, call = max((each for each in calls if each[0] == line), key=lambda each: calls[each])
     share = format_share(most / _length(chosen))
     return f" For {share} of the time between them the training thread is at {line} ({call})."
@@ -289,10 +292,13 @@ def _times(chosen: Spans, samples: HostSamples) -> list[tuple[Stack, int, int]]:
     return found
 
 
-def _mostly_in(times: list[tuple[Stack, int, int]], whole: int, enough: float) -> str:
+def _mostly_in(
+    times: list[tuple[Stack, int, int]], whole: int, enough: float, *, runs_ahead: bool = False
+) -> str:
     """The user's function that the thread is in for most of some time, as a sentence; empty where steps are in it, too.
 
-    Of several, the innermost one. `whole` is that time, `enough` how much of it is most (ps).
+    Of several, the innermost one. `whole` is that time, `enough` how much of it is most (ps). A host that runs ahead of
+    the device is there while the device still works on steps: what it is not in all the time is no loop of them.
     """
     inside: Counter[Function] = Counter()
     outside: Counter[Function] = Counter()
@@ -304,7 +310,13 @@ def _mostly_in(times: list[tuple[Stack, int, int]], whole: int, enough: float) -
             outside[function] += beside
             lines.setdefault(function, Counter())[line] += within
             depths[function] = max(depths.get(function, 0), depth)
-    found = [each for each, time in inside.items() if time > enough and outside[each] < time]
+    every = sum(within + beside for _, within, beside in times)
+    found = [
+        each
+        for each, time in inside.items()
+        if time > enough
+        and (outside[each] < time or (runs_ahead and time + outside[each] < LOOP_FROM_SHARE * every))
+    ]
     if not found:
         return ""
     most = max(found, key=lambda each: depths[each])
