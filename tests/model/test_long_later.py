@@ -189,3 +189,20 @@ def test_notes_are_read_back_and_damaged_ones_are_reported(tmp_path, damaged):
     problems = []
     assert read_after(tmp_path, "vm", problems) == (None if damaged else later)
     assert len(problems) == damaged
+
+
+STEP_OF_PROFILER = "step (/env/lib/python3.11/site-packages/torch/profiler/profiler.py:838)"
+
+
+@pytest.mark.parametrize(("others", "profiles"), [(9, True), (11, False)])
+def test_torch_profiler_is_named_where_most_looks_have_it(others, profiles):
+    """`profiler.step()` wrote what it had recorded: its line alone does not say that it is torch's."""
+    line = TRAIN.format(62)
+    looks = {
+        f"{line}\n{MAIN}\nstop_trace (/env/lib/python3.11/site-packages/torch/profiler/profiler.py:255)\n{STEP_OF_PROFILER}": 6,
+        f"{line}\n{MAIN}\n{STEP_OF_PROFILER}": 4,
+        f"{line}\n{MAIN}\nsave (/env/lib/python3.11/site-packages/torch/serialization.py:7)": others,
+    }
+    found = long_later(WALL, noted(numbers=[9, 19, 29, 30, 39, 49], stacks=looks), CAPTURED)
+    assert found.profiles is profiles
+    assert found.place == "at /u/main.py:62" + (" (in torch.profiler)" if profiles else "")

@@ -253,7 +253,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
             "dependent",
         },
         "input-starved": {"again", "back", "arguments", "batches", "workers", "restarts"},
-        "uneven-steps": {"work", "input", "read", "gc", "gil"},
+        "uneven-steps": {"work", "input", "read", "gc", "gil", "profiler"},
         "recompiles-constant": {"closure", "number"},
         "recompiles-other": {
             "function",

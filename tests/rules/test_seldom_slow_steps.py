@@ -76,6 +76,14 @@ def test_long_steps_that_no_capture_holds_are_a_finding_without_a_price(place, c
     assert outcome.reason.startswith("it costs 50.0 ms per step on top of the captured steps")
 
 
+@pytest.mark.parametrize(("profiles", "case"), [(True, "profiler"), (False, "work")])
+def test_a_profiler_that_records_again_and_again_has_advice_of_its_own(profiles, case):
+    """It took 70 of 95 ms per step, and the advice was on checkpoints."""
+    later = replace(LATER, profiles=profiles)
+    outcome = outcome_of(find_rule("uneven-steps"), given(steps=steps(8, wall=100.0), long_later_steps=later))
+    assert outcome.cases == {case}
+
+
 def test_a_place_of_a_program_without_steps_is_a_finding_without_a_price():
     later = LaterPlace(0.44, 4, "in render (/u/t.py:21)", "/u/t.py:21")
     outcome = outcome_of(find_rule("uneven-steps"), given(steps=steps(8, wall=100.0), long_later_steps=later))

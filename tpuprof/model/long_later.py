@@ -42,6 +42,8 @@ KEPT_FROM, PERIODIC_FROM, PERIODS_FROM = 0.75, 0.6, 3
 # How many times the mean distance of long steps a capture must be long to hold one in most cases (ratio): 78 % of them
 # where these come by chance.
 OFTEN_ENOUGH = 1.5
+# Where torch.profiler is in its package.
+_TORCH_PROFILER = "/torch/profiler/"
 # Lines of a function that are named (lines).
 LINES_NAMED = 3
 
@@ -63,6 +65,8 @@ class LongLater:
     every: int
     place: str
     source: str
+    # Whether torch.profiler is at work there.
+    profiles: bool = False
 
     @property
     def held_by(self) -> int:
@@ -100,11 +104,13 @@ def long_later(
     if long.steps < AGAIN_FROM or share < FROM_SHARE or not _come_again(long, excess, wall_ps, between_ps):
         return None
     place, source = _place(long, samples)
+    profiles = _profiles(long, source)
+    place += " (in torch.profiler)" if profiles else ""
     every = _every(long.numbers)
     if not place and not every:
         return None
     took, usual = (MS_PER_S * each for each in (long.seconds / long.steps, long.usual_seconds))
-    return LongLater(long.steps, long.judged, took, usual, min(share, 1.0), every, place, source)
+    return LongLater(long.steps, long.judged, took, usual, min(share, 1.0), every, place, source, profiles)
 
 
 def _come_again(long: LongSteps, excess: float, wall_ps: Int64, between_ps: int) -> bool:
@@ -155,6 +161,13 @@ def _place(long: LongSteps, samples: HostSamples | None) -> tuple[str, str]:
         return "", ""
     name, path, line = max(at, key=lambda each: depths[each[:2]])
     return f"at {path}:{line}", f"{path}:{line}"
+
+
+def _profiles(long: LongSteps, source: str) -> bool:
+    """Whether torch.profiler is at work in most looks at a line of the user's."""
+    at = [(stack, times) for stack, times in long.stacks.items() if f"({source})" in stack.partition("\n")[0]]
+    profiling = sum(times for stack, times in at if _TORCH_PROFILER in stack)
+    return bool(source) and profiling > AT_ONE_PLACE * sum(times for _, times in at)
 
 
 class Before:

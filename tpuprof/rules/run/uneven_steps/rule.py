@@ -44,6 +44,9 @@ again. Leave `gc.collect()` out of the loop, or call it where nothing waits.
 [gil] Some steps wait for Python's lock (the GIL), which another thread holds. Move that thread's Python to a process of
 its own, and have a thread that waits for something block (`queue.put`, `event.wait`), and not look again and again.
 
+[profiler] torch.profiler records again and again. Take it out, or let its schedule end: `torch.profiler.schedule(...,
+repeat=1)`. Recording stacks (`with_stack=True`) takes most of its time.
+
 [read] Some steps wait for a value from the device. Read it less often, or see device-to-host-sync.
 
 ## How to fix in TorchTPU
@@ -184,7 +187,7 @@ def _afterwards(later: LongLater | LaterPlace) -> Outcome:
         title=f"{later.what}: {format_share(later.share)} of the time there{where}",
         reason=f"it costs {format_ms(excess_ms)} per step on top of the captured steps, none of which is as long",
         confidence="medium" if later.place else "low",
-        cases=frozenset({"work"}),
+        cases=frozenset({"profiler" if later.profiles else "work"}),
     )
 
 
