@@ -36,5 +36,6 @@ def test_several_functions_that_do_not_repeat_are_no_step(analyze):
 
 
 def test_graphs_of_torch_xla_are_no_function(analyze):
-    report = analyze(captured(ORDER, lambda program: f"SyncTensorsGraph.{program}", "python"))
+    """Each read of a gradient ran a graph of its own, and four of five had one name: four "steps" of 1.2 s."""
+    report = analyze(captured(ORDER, lambda _program: "SyncTensorsGraph.7", "python"))
     assert "function" not in report.steps.note

@@ -25,7 +25,7 @@ from tpuprof.model.steps.table import (
     begun_whole,
     whole_steps,
 )
-from tpuprof.model.steps.training_calls import Calls, function_of_program
+from tpuprof.model.steps.training_calls import Calls, function_of_program, is_jitted
 from tpuprof.model.steps.whole_capture import Times, over_the_capture
 from tpuprof.units import counted, format_share
 
@@ -74,7 +74,7 @@ def _of_functions(device: DeviceActivity, recorded: Recorded) -> Steps | None:
     """
     runs = runs_on_cpu(device, recorded) if device.type == "CPU" else runs_of([device])
     names = set(device.ops.program if device.type == "CPU" else device.programs.names)
-    functions = [function_of_program(name) for name in names if function_of_program(name) != name]
+    functions = [function_of_program(name) for name in names if is_jitted(name)]
     if runs is None or len(set(functions)) == len(functions):
         return None
     number = {name: row for row, name in enumerate(dict.fromkeys(runs.functions.values()))}

@@ -256,6 +256,11 @@ def function_of_program(program: str) -> str:
     return next((name.removeprefix(each) for each in _WRAPPERS if name.startswith(each)), name)
 
 
+def is_jitted(program: str) -> bool:
+    """Whether a program is that of a jitted function of JAX, by its name."""
+    return program.startswith(_WRAPPERS)
+
+
 def in_program_name(function: str) -> str:
     """What a function's name is in that of its program: `_lambda` of `<lambda>`, `__call` of `__call__`."""
     return _NO_LETTER.sub("_", function).rstrip("_")
