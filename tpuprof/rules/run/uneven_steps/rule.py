@@ -94,7 +94,6 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.model.intervals import Int64
-from tpuprof.model.later_places import LaterPlace
 from tpuprof.model.median import median
 from tpuprof.model.outside_capture import AS_LONG_FROM, LONG_FROM
 from tpuprof.model.step_columns import Float64, Step, StepColumns
@@ -116,6 +115,7 @@ from tpuprof.simulate.change import Change
 from tpuprof.units import MS_PER_S, PS_PER_MS, counted, format_ms, format_share
 
 if TYPE_CHECKING:
+    from tpuprof.model.later_places import LaterPlace
     from tpuprof.model.long_later import LongLater
 
 SHOWN = 8
@@ -167,6 +167,9 @@ def check(signals: Signals) -> Outcome:
 
 def _afterwards(later: LongLater | LaterPlace) -> Outcome:
     """Fail for steps after the capture, of which no captured one tells, or for a place at which none of them is."""
+    # Most runs have none, and a plain analysis starts faster without it.
+    from tpuprof.model.later_places import LaterPlace
+
     if isinstance(later, LaterPlace):
         return failed(
             later.share,
