@@ -42,13 +42,6 @@ def test_a_line_that_is_unknown_counts_for_the_half(known, title):
     assert lines(found) == [("train.py:9", known)]
 
 
-def test_an_optimizer_that_is_less_than_half_of_tracing_is_not_said_to_take_little():
-    """A third of the step was "the optimizer updates many parameters at once, or takes little of the step"."""
-    found = outcome_of(find_rule("optimizer-loop"), given(**updates(29.0, tracing=60.0)))
-    assert found.status == "passed"
-    assert found.title == "Tracing the optimizer is 48 % of the exposed tracing, and not most of it"
-
-
 def own(*stacks):
     """Of calls at train.py:9 of a `step` of one's own, with these frames in it: (frames, samples' source, ms)."""
     facts = updates(40.0, call="wrapper", file="/lib/torch/optim/optimizer.py")

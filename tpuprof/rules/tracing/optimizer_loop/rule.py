@@ -202,8 +202,9 @@ def _traced(signals: Signals) -> Outcome:
         return passed(evidence, title=title, reason=turns[1])
     saved = min(exposed / signals.steps.mean_parts()[part.TRACING], 1.0)
     if saved < OF_TRACING_FROM:
-        title = f"Tracing the optimizer is {format_share(saved)} of the exposed tracing, and not most of it"
-        return passed(evidence, title=title, reason="see tracing-bound for all of it")
+        return passed(
+            evidence, reason=f"{format_share(saved)} of the exposed tracing: see tracing-bound for the rest"
+        )
     if samples < KNOWN_FROM_SAMPLES:
         return not_checked(f"only {samples} samples are in optimizer calls: capture more steps", evidence)
     return failed(
