@@ -1,5 +1,8 @@
 """Places at which a program without steps is after the capture, and never was in it."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from tests.model.test_later_part import sampled
@@ -8,7 +11,16 @@ from tpuprof.model.long_later import FROM_SHARE
 
 MAIN, TRAIN, STEP = "<module> (/u/main.py:9)", "train (/u/main.py:{})", "step (/u/main.py:30)"
 EVALUATE, SCORE = "evaluate (/u/main.py:{})", "score (/u/main.py:60)"
-CAPTURED = sampled(([MAIN, TRAIN.format(17), STEP], 100))
+
+
+def recorded(*stacks):
+    """Samples of a recording: (frames, how often they were seen)."""
+    found = sampled(*stacks)
+    seen = np.concatenate([np.full(times, row, np.int64) for row, (_, times) in enumerate(stacks)])
+    return replace(found, seen=seen, taken=np.arange(len(seen)))
+
+
+CAPTURED = recorded(([MAIN, TRAIN.format(17), STEP], 100))
 
 
 def stack(*frames):
@@ -87,8 +99,23 @@ def test_an_export_at_the_end_is_left_out():
 def test_places_of_the_recording_are_nothing_new():
     assert times(4, (0, 0, 20)) is None
     assert place_of(noted(*((0, 0, 20), (1, 0, 10)) * 4), None) is None
-    also = sampled(([MAIN, TRAIN.format(17), STEP], 95), ([MAIN, TRAIN.format(20), EVALUATE.format(40)], 5))
+    also = recorded(([MAIN, TRAIN.format(17), STEP], 95), ([MAIN, TRAIN.format(20), EVALUATE.format(40)], 5))
     assert place_of(noted(*((0, 0, 20), (1, 0, 10)) * 4), also) is None
+
+
+def test_a_line_that_calls_the_step_is_seen_in_the_recording_though_no_time_of_it_is_sampled():
+    """A call of a jitted function is an event, and samples are of the time beside: "and never was" was said of it."""
+    calling = replace(recorded(([MAIN, TRAIN.format(20)], 99), ([MAIN, TRAIN.format(17), STEP], 1)))
+    only_beside = replace(calling, stack=np.full_like(calling.stack, 1))
+    looks = noted(*((3, 0, 20), (0, 0, 1)) * 4)
+    looks["stacks"] = [STACKS[0], STACKS[1], STACKS[2], stack(MAIN, TRAIN.format(20))]
+    assert place_of(looks, only_beside) is None
+
+
+@pytest.mark.parametrize(("looks", "said"), [(LOOKS_FROM, True), (LOOKS_FROM - 1, False)])
+def test_few_looks_of_the_recording_say_nothing_either(looks, said):
+    short = recorded(([MAIN, TRAIN.format(17), STEP], looks))
+    assert bool(place_of(noted(*((0, 0, 20), (1, 0, 10)) * 4), short)) == said
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tpuprof.records import record
 from tpuprof.report.user_frames import user_functions
 from tpuprof.units import format_share
 
-# Looks from which they say something (count): five seconds of them.
+# Looks from which they say something, in the recording and after it (count): five seconds of them after it.
 LOOKS_FROM = 50
 # Stretches at a place from which it comes again and again (count): an export at the end is one.
 STRETCHES_FROM = 3
@@ -69,7 +69,7 @@ def place_of(noted: Mapping[str, Any], samples: HostSamples | None) -> LaterPlac
 def later_place(noted: Mapping[str, Any], samples: HostSamples | None) -> LaterPlace | None:
     """The function, or the line of one that runs all the time, that most of such looks are at; None where none is."""
     of = int(noted["looks"])
-    if samples is None or not samples.stacks or of < LOOKS_FROM:
+    if samples is None or min(len(samples.seen), of) < LOOKS_FROM:
         return None
     before = Before(samples)
     stacks = [_places(str(each)) for each in noted["stacks"]]

@@ -171,20 +171,31 @@ def _profiles(long: LongSteps, source: str) -> bool:
 
 
 class Before:
-    """Whether the captured steps' samples saw a function (name, file), or a line of it, for more than an accident."""
+    """Whether the captured steps' samples saw a function (name, file), or a line of it, for more than an accident.
+
+    For some of the sampled time, or in some of the looks: of a framework whose calls are events, no time of a call
+    is sampled.
+    """
 
     def __init__(self, samples: HostSamples) -> None:
-        self._times: Counter[tuple[str, ...]] = Counter()
-        self._total = int((samples.end - samples.start).sum())
+        length = samples.end - samples.start
+        by_stack = np.bincount(
+            samples.stack[samples.stack >= 0], length[samples.stack >= 0], len(samples.stacks)
+        )
+        looks = np.bincount(samples.seen[samples.seen >= 0], minlength=len(samples.stacks))
+        self._time: Counter[tuple[str, ...]] = Counter()
+        self._looks: Counter[tuple[str, ...]] = Counter()
+        self._total, self._every = float(length.sum()), len(samples.seen)
         for row, stack in enumerate(samples.stacks):
-            length = int((samples.end - samples.start)[samples.stack == row].sum())
             for (name, path, _), (_, line) in user_functions(stack.frames).items():
-                self._times[name, path] += length
-                self._times[name, path, line] += length
+                for place in ((name, path), (name, path, line)):
+                    self._time[place] += by_stack[row]
+                    self._looks[place] += int(looks[row])
 
     def __call__(self, *place: str) -> bool:
         """Whether it did."""
-        return self._times[place] > NEVER_BEFORE * self._total
+        of_time = self._time[place] > NEVER_BEFORE * self._total
+        return of_time or self._looks[place] > NEVER_BEFORE * self._every
 
 
 def _every(numbers: list[int]) -> int:
