@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tpuprof.capture.aftermath import Aftermath
 
 # What following takes of a step, at most (s): 20 to 100 us where the host has the processor for itself, 150 to 250 us
-# where the device's threads run on all of its cores (benchmarks/after_capture.py).
+# where the device's threads run on all of its cores (benchmarks/after_capture.py, benchmarks/own_time.py).
 FOLLOWING_SECONDS = 250 / US_PER_S
 # Share of a program's time that following may take: a third of the percent that nobody notices, as counting steps in a
 # rest takes a few microseconds as well.
