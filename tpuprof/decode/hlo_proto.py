@@ -52,6 +52,18 @@ def parse_module_proto(data: bytes) -> hlo_pb2.HloModuleProto:
     return module
 
 
+def split_program(data: bytes) -> tuple[hlo_pb2.HloModuleProto, int] | None:
+    """A program that is split over several devices, and over how many; None of any other one, and of damaged bytes."""
+    try:
+        message = parse_module_proto(data)
+    except TpuprofError:
+        return None
+    assigned = message.device_assignment
+    if assigned.computation_count < 2 or assigned.replica_count > 1:
+        return None
+    return message, assigned.computation_count
+
+
 def from_proto(proto: hlo_pb2.HloModuleProto) -> HloModule:
     """Turn a parsed module into objects; instructions in schedule order where it has a schedule."""
     return _module(proto, proto.computations)
@@ -101,9 +113,14 @@ def source_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tupl
 def user_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> str:
     """`file:line` of the innermost frame of a stack that is not a library's; empty where there is none."""
     for file, line in frames_of(frames, frame_id):
-        if file and not is_generated(file) and not any(part in file for part in LIBRARIES):
+        if is_users(file):
             return f"{file}:{line}"
     return ""
+
+
+def is_users(file: str) -> bool:
+    """Whether a program names a file of the user's own: no library's, none of ours, and not generated."""
+    return bool(file) and not is_generated(file) and not any(part in file for part in LIBRARIES)
 
 
 def frames_of(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tuple[tuple[str, int], ...]:

@@ -37,8 +37,11 @@ class LaterPlace:
     stretches: int
     place: str
     source: str
-    # It has no step of which a capture could hold more.
-    held_by: int = 0
+
+    @property
+    def held_by(self) -> int:
+        """How many steps a capture needs to hold it (steps): 0, since no step was seen."""
+        return 0
 
     @property
     def what(self) -> str:

@@ -188,16 +188,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     @signal("ops")
     def unused_ops(self) -> tuple[OpRows, OpRows]:
         """The ops that compute only for these gradients: those that surely do, and those that may."""
-        rows, work = OpRows.of(self._report.ops), self.unused_work
-        if work is None:
-            return rows[:0], rows[:0]
-        columns = (rows.column(name) for name in ("program", "name", "kind"))
-        keys = [((program, name), kind) for program, name, kind in zip(*columns, strict=True)]
-        sure, possible = (
-            rows.where([kind == "compute" and key in ops for key, kind in keys])
-            for ops in (work.sure, work.possible)
-        )
-        return sure, possible
+        return rows_of_unused(OpRows.of(self._report.ops), self.unused_work)
 
     @signal("share")
     def hbm_share(self) -> float:
@@ -279,3 +270,16 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         }
         keys = zip(self.ops.column("program"), self.ops.column("name"), strict=True)
         return [key in found for key in keys]
+
+
+def rows_of_unused(rows: OpRows, work: UnusedWork | None) -> tuple[OpRows, OpRows]:
+    """Of these ops, those that surely compute only for gradients without a use, and those that may."""
+    if work is None:
+        return rows[:0], rows[:0]
+    columns = (rows.column(name) for name in ("program", "name", "kind"))
+    keys = [((program, name), kind) for program, name, kind in zip(*columns, strict=True)]
+    sure, possible = (
+        rows.where([kind == "compute" and key in ops for key, kind in keys])
+        for ops in (work.sure, work.possible)
+    )
+    return sure, possible

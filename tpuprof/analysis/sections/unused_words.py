@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tpuprof.model.run import Run
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import OpRow
+from tpuprof.signals.device import rows_of_unused
 from tpuprof.units import format_share, text_range
 
 # Share of the device's time from which gradients without a use are part of the verdict: a quarter, as of what dispatch
@@ -20,17 +21,13 @@ def said_of_unused(run: Run, ops: Sequence[OpRow]) -> str:
     if work is None or not work.multiplies or not work.found:
         return ""
     rows = OpRows.of(ops)
-    names = ("program", "name", "kind", "self_ms_per_step")
-    computing = [
-        ((program, name), ms or 0.0)
-        for program, name, kind, ms in zip(*map(rows.column, names), strict=True)
-        if kind == "compute"
-    ]
-    total = sum(ms for _, ms in computing) or 1.0
-    least, most = (
-        sum(ms for op, ms in computing if op in which) / total for which in (work.sure, work.possible)
-    )
+    total = _ms(rows.where(kind == "compute" for kind in rows.column("kind"))) or 1.0
+    least, most = (_ms(each) / total for each in rows_of_unused(rows, work))
     if most < UNUSED_FROM_SHARE:
         return ""
     shares = text_range(format_share(least), format_share(min(most, 1.0)))
     return f" {shares} of the device's time computes gradients that no optimizer uses."
+
+
+def _ms(rows: OpRows) -> float:
+    return sum(each or 0.0 for each in rows.column("self_ms_per_step"))

@@ -13,7 +13,6 @@ import numpy as np
 
 from tpuprof.decode import hlo_pb2
 from tpuprof.decode.limited import PROGRAMS_KEPT
-from tpuprof.errors import TpuprofError
 from tpuprof.model.intervals import Int64
 
 # Types of a sharding in XLA's hlo.proto: each device has all of the value, or a tile.
@@ -26,15 +25,12 @@ def alike_inputs(data: bytes) -> int:
 
     A program of one device, and one that states no sharding of an input, tell nothing.
     """
-    from tpuprof.decode.hlo_proto import parse_module_proto
+    from tpuprof.decode.hlo_proto import split_program
 
-    try:
-        module = parse_module_proto(data)
-    except TpuprofError:
+    split = split_program(data)
+    if split is None:
         return 1
-    devices = module.device_assignment.computation_count
-    if devices < 2 or module.device_assignment.replica_count > 1:
-        return 1
+    module, devices = split
     entry = [each for each in module.computations if each.id == module.entry_computation_id]
     inputs = [each for one in entry for each in one.instructions if each.opcode == b"parameter"]
     classes = np.zeros(devices, np.int64)

@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from tpuprof.decode.hlo_proto import LIBRARIES
+from tpuprof.decode.hlo_proto import is_users
 from tpuprof.model.compile.hlo_metadata import source_lines
-from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.device.unrolled import main_program
-from tpuprof.model.steps import Steps
-from tpuprof.own_events import is_generated
 from tpuprof.records import record
 
 # Ops of a line, and their share of the ops that name a line, from which on it is named (ops, share). One line that runs
@@ -34,12 +30,11 @@ class ProgramLine:
     share: float
 
 
-def lines_of_program(device: DeviceActivity, steps: Steps, protos: Mapping[str, bytes]) -> list[ProgramLine]:
-    """The user's lines that most ops of the program come from that takes most of a device's time, the first one first.
+def lines_of_program(program: str, protos: Mapping[str, bytes]) -> list[ProgramLine]:
+    """The user's lines that most ops of a program come from, that with most of them first.
 
     Empty where no line stands out, or the program is not in `protos`, those of the trace.
     """
-    program = main_program(device, steps)
     if program not in protos:
         return []
     count = Counter(source_lines(program, protos[program]))
@@ -47,9 +42,5 @@ def lines_of_program(device: DeviceActivity, steps: Steps, protos: Mapping[str, 
     return [
         ProgramLine(program, source, number, number / ops)
         for source, number in count.most_common(SHOWN)
-        if number >= FROM_OPS and number >= FROM_SHARE * ops and _is_users(source.rpartition(":")[0])
+        if number >= FROM_OPS and number >= FROM_SHARE * ops and is_users(source.rpartition(":")[0])
     ]
-
-
-def _is_users(path: str) -> bool:
-    return not is_generated(path) and not any(part in path for part in LIBRARIES)

@@ -11,7 +11,7 @@ from tpuprof.model.device.fusions import read_fusions
 from tpuprof.model.device.loops import find_loops
 from tpuprof.model.device.memory import device_memory
 from tpuprof.model.device.program_ops import programs_in_steps
-from tpuprof.model.device.unrolled import find_repetition, main_program
+from tpuprof.model.device.unrolled import Repetition, find_repetition, main_program
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
 
@@ -35,14 +35,8 @@ def of_devices(
         "unused": _unused({name: protos[name] for name in protos.keys() & ran.keys()}, history),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
-    if devices and protos and found["repetition"] is None:
-        from tpuprof.model.device.lines_of_program import lines_of_program
-
-        found["program_lines"] = lines_of_program(devices[0], steps, protos)
-    if protos and (len(devices) > 1 or any(each.count > 1 for each in devices)):
-        from tpuprof.model.device.alike_inputs import alike_inputs
-
-        found["alike_inputs"] = alike_inputs(protos.get(main_program(devices[0], steps), b""))
+    if devices and protos:
+        found |= _of_main_program(main_program(devices[0], steps), devices, protos, found["repetition"])
     read_fusions(devices, protos)
     if protos:
         from tpuprof.model.device.doubles import note_doubles
@@ -50,6 +44,22 @@ def of_devices(
 
         note_doubles(devices, protos)
         note_same_work(devices, protos)
+    return found
+
+
+def _of_main_program(
+    program: str, devices: list[DeviceActivity], protos: dict[str, bytes], repetition: Repetition | None
+) -> dict[str, Any]:
+    """What the program of the steps tells where nothing repeats in it, and where several devices run it."""
+    found: dict[str, Any] = {}
+    if repetition is None:
+        from tpuprof.model.device.lines_of_program import lines_of_program
+
+        found["program_lines"] = lines_of_program(program, protos)
+    if len(devices) > 1 or any(each.count > 1 for each in devices):
+        from tpuprof.model.device.alike_inputs import alike_inputs
+
+        found["alike_inputs"] = alike_inputs(protos.get(program, b""))
     return found
 
 

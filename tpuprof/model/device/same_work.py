@@ -68,14 +68,13 @@ def note_same_work(devices: Iterable[DeviceActivity], protos: Mapping[str, bytes
 @lru_cache(maxsize=PROGRAMS_KEPT)
 def same_work(data: bytes) -> tuple[int, frozenset[str]]:
     """How many devices a program is split over, and the ops in which each of them computes the same."""
-    from tpuprof.decode.hlo_proto import from_proto, parse_module_proto
+    from tpuprof.decode.hlo_proto import from_proto, split_program
 
+    split = split_program(data)
+    if split is None:
+        return 0, frozenset()
+    message, count = split
     try:
-        message = parse_module_proto(data)
-        assigned = message.device_assignment
-        if assigned.computation_count < 2 or assigned.replica_count > 1:
-            return 0, frozenset()
-        count = assigned.computation_count
         return count, repeated_ops(from_proto(message), count)
     except TpuprofError:
         return 0, frozenset()

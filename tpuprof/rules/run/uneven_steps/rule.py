@@ -27,6 +27,8 @@ Work that comes more seldom is in no captured step. So tpuprof goes on to time s
 the training thread is in one that takes longer than usual. The rule fails where such steps take at least a tenth of
 that time beyond the usual, the captured steps are shorter on average, and the thread is then at a place at which the
 captured steps never are, or the long steps come at a steady rate. There is no price: a replay needs a captured step.
+Of a JAX program without marks no step is seen after a recording. There the rule fails where the thread is at a place
+again and again, for a tenth of the time at least, at which it never was while it was recorded.
 
 ## How to fix
 
