@@ -100,6 +100,23 @@ def test_what_compiles_behind_the_last_step_is_a_step_only_where_the_program_mar
         assert (at_cuts["steps"], at_cuts["cuts"], at_cuts["graphs"], others) == ([3], 1, 1, [])
 
 
+def test_the_cut_of_the_last_step_stays_one_beside_what_compiles_behind_it():
+    """In a rest the optimizer's call ends the step, and the graph cut that is its own comes behind."""
+    extension, after, written = counting()
+    after.marked = False
+    after.step_ended()
+    for own in (True, False):
+        extension.compiled += 1
+        after.cut_ended(0.2)
+        if own:
+            after.close_step()
+    after.close()
+    found = written[-1]
+    assert (found["steps"], found["compiling_steps"], found["graphs"], found["seconds"]) == (1, 1, 1, 0.2)
+    (line,) = found["lines"].values()
+    assert (line["cuts"], line["graphs"], line["steps"]) == (1, 1, [1])
+
+
 def test_what_was_noted_before_did_not_come_after():
     """A recording by the clock asks for no compiles: those inside it wait there until it has ended."""
     extension, written = Extension(), []

@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tpuprof.capture.long_steps import LongSteps, LongStepWatch
@@ -98,8 +98,8 @@ class Aftermath:
         self._last_compiling = -1
         # The last step that compiled for a line.
         self._last_of: dict[str, int] = {}
-        # Compiles since the last step ended, by line: how many graphs, and their time (s).
-        self._open: dict[str, tuple[int, float]] = {}
+        # What was counted as the last step ended, if something has compiled since.
+        self._at_end: dict[str, Any] | None = None
         # Whether the program marks steps, so that one is under way as it ends.
         self.marked = True
         # When the last step ended of those that are counted elsewhere meanwhile, if any (`time.monotonic`, s).
@@ -170,8 +170,7 @@ class Aftermath:
 
     def close_step(self) -> None:
         """What compiled so far belongs to a step, and not to what comes behind the last one."""
-        if self._open:
-            self._open = {}
+        self._at_end = None
 
     def _add_to_stage(self, took: float, *, compiled: bool) -> None:
         """The last step took so long (s). One that compiled is of no stage, and begins one."""
@@ -211,28 +210,14 @@ class Aftermath:
         self.long.settle()
         self._take()
         self.before_cut()
-        if self._open and self.marked:
+        if self._at_end is not None and self.marked:
             # The step that was under way as the program ended compiled: it is one, too.
             self.found.steps += 1
-        elif self._open:
-            self._leave_out_the_end()
+        elif self._at_end is not None:
+            # What compiled behind the last step, a last evaluation, say, is no step of training.
+            vars(self.found).update(self._at_end)
         self.found.ended = True
         self.write()
-
-    def _leave_out_the_end(self) -> None:
-        """Count none of what compiled behind the last step: a last evaluation, say, is no step of training."""
-        found = self.found
-        found.compiling_steps -= 1
-        for name, (graphs, seconds) in self._open.items():
-            found.graphs -= graphs
-            found.seconds -= seconds
-            line = found.lines[name]
-            line.graphs -= graphs
-            line.seconds -= seconds
-            line.cuts -= 1
-            line.steps = [step for step in line.steps if step != found.steps]
-            if not line.graphs:
-                del found.lines[name]
 
     def write(self) -> None:
         """Hand over what is known so far; a forked process has nothing to say."""
@@ -243,6 +228,10 @@ class Aftermath:
 
     def _add(self, graphs: int, seconds: float, frames: list[str]) -> None:
         found = self.found
+        if self._at_end is None:
+            lines = {line: replace(each, steps=[*each.steps]) for line, each in found.lines.items()}
+            of_all = {key: getattr(found, key) for key in ("compiling_steps", "graphs", "seconds")}
+            self._at_end = {**of_all, "lines": lines}
         found.graphs += graphs
         found.seconds += seconds
         if found.steps != self._last_compiling:
@@ -254,8 +243,6 @@ class Aftermath:
         line = found.lines.setdefault(name, CompilingLine(frames=frames))
         line.graphs += graphs
         line.seconds += seconds
-        before = self._open.get(name, (0, 0.0))
-        self._open[name] = before[0] + graphs, before[1] + seconds
         if self._last_of.get(name) == found.steps:
             return
         self._last_of[name] = found.steps
