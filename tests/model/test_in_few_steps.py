@@ -81,3 +81,17 @@ def test_longer_work_of_the_device_is_its_own():
 def test_a_step_that_is_a_little_longer_is_not_one_of_the_few():
     text = said_of_mean([100.0] * 8 + [130.0, 900.0], [5.0] * 8 + [35.0, 805.0])
     assert text == " 1 of 10 steps takes 900 ms, and the median step takes 100 ms."
+
+
+@pytest.mark.parametrize(
+    ("usual", "said"), [(49.0, "the others take 150 ms on average"), (51.0, "the median step")]
+)
+def test_where_the_host_runs_ahead_the_median_step_is_none(usual, said):
+    """67 steps of 72 ms of work each: "the median step takes 1.27 ms"."""
+    # The device works for 100 ms per step, and one step of ten waits for most of it.
+    waits = 1350.0 - 8 * usual
+    wall = [usual] * 8 + [waits, 650.0]
+    busy = [usual] * 8 + [waits, 1000 - 8 * usual - waits]
+    text = said_of_mean(wall, [took - works for took, works in zip(wall, busy, strict=True)])
+    assert text.startswith(" 1 of 10 steps takes 650 ms, and ")
+    assert said in text

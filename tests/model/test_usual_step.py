@@ -5,6 +5,7 @@ import math
 import pytest
 
 from tests.builders import TraceBuilder
+from tpuprof.analysis.sections import usual_step as sections
 from tpuprof.analysis.sections.steps import mean_step
 from tpuprof.analysis.sections.usual_step import usual_step
 from tpuprof.model.compile import recurrence
@@ -125,3 +126,10 @@ def test_how_seldom_steps_are_as_long_later_is_seen_where_all_of_them_are_slower
 def test_how_long_a_later_step_must_be_to_count(found, share, name):
     as_long = class_of(share * (BATCH + 10 + COLLECTS))
     assert named(found(2 * (BATCH + 10) + 1, lengths={SHORT: 20, as_long: 20})) == name
+
+
+@pytest.mark.parametrize(("later", "name"), [(None, "input"), (19.9, "input"), (20.1, "gc")])
+def test_looks_at_later_steps_tell_how_much_of_it_comes_again(found, monkeypatch, later, name):
+    """Mining once in 67 steps held 25 % of the time, and as much later: "more seldom", as the machine was quieter."""
+    monkeypatch.setattr(sections, "later_cost", lambda host, row: later if row == 0 else None)
+    assert named(found(BATCH + 11)) == name

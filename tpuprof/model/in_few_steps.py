@@ -10,6 +10,7 @@ import numpy as np
 from tpuprof.model.median import median
 from tpuprof.model.steps.table import TYPICAL_UP_TO
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
+from tpuprof.report.step_times import AHEAD_BELOW
 from tpuprof.units import counted, format_ms, format_share
 
 # Share of a cost that must lie in a few steps for it to be theirs: what the other steps have is then next to nothing.
@@ -51,9 +52,9 @@ def said_of_mean(wall: Sequence[float], idle: Sequence[float]) -> str:
     """
     if len(wall) < COUNTED_FROM:
         return ""
-    middle, usual = median(np.array(wall)), median(np.array(idle))
+    middle, usual_idle = median(np.array(wall)), median(np.array(idle))
     longer = [ms > TYPICAL_UP_TO * middle for ms in wall]
-    more = [max(ms - usual, 0.0) if long else 0.0 for ms, long in zip(idle, longer, strict=True)]
+    more = [max(ms - usual_idle, 0.0) if long else 0.0 for ms, long in zip(idle, longer, strict=True)]
     few = few_of(more)
     if not few or sum(more) < NAMED_FROM_SHARE * sum(wall):
         return ""
@@ -62,4 +63,9 @@ def said_of_mean(wall: Sequence[float], idle: Sequence[float]) -> str:
     longest = f"{'takes' if few == 1 else 'take'} {format_ms(mean)}"
     if format_ms(most) != format_ms(mean):
         longest += f" on average, {format_ms(most)} at most"
-    return f" {few} of {counted(len(wall), 'step')} {longest}, and the median step takes {format_ms(middle)}."
+    usual = f"the median step takes {format_ms(middle)}"
+    if middle < AHEAD_BELOW * (sum(wall) - sum(idle)) / len(wall):
+        # What the host needs to hand a step over is no step: a few steps wait for the work of many.
+        others = (sum(wall) - sum(ms for _, ms in first)) / (len(wall) - few)
+        usual = f"the others take {format_ms(others)} on average"
+    return f" {few} of {counted(len(wall), 'step')} {longest}, and {usual}."

@@ -12,6 +12,7 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.without_compiles import without_compiles
+from tpuprof.model.comes_again import later_cost
 from tpuprof.model.compile.recurrence import MIN_STEPS_LEFT
 from tpuprof.model.compile_verdict import compile_word
 from tpuprof.model.decisions import MS, SHARE, Decisions
@@ -67,7 +68,9 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
     share = min(less / bound.ms, 1.0)
     rest = without_some(base, {name: share * times.parts[name] for name in _parts_of(bound, times)})
     usual = bound_of(rest, decisions)
-    if (usual.word, usual.name) == (bound.word, bound.name):
+    if (usual.word, usual.name) == (bound.word, bound.name) or _comes_as_often(
+        hosts, spent, bound, decisions
+    ):
         return as_captured
     took = max((each for each in outside if each is not None), key=lambda each: each.steps).took
     seldom = (
@@ -81,6 +84,27 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
         f" That is the usual step. 1 of {counted(len(spent), 'captured step')} also holds {what} "
         f"({format_ms(bound.ms)} per step on average): {seldom}.",
     )
+
+
+def _comes_as_often(hosts: list[HostRun], spent: list[float], bound: Bound, decisions: Decisions) -> bool:
+    """Whether looks at later steps find the thread where the captured one spent its time, for about as much of it.
+
+    Means do not tell it where recording, or other work of the machine, makes all captured steps longer.
+    """
+    row = int(np.argmax(spent))
+    for host in hosts:
+        if row < len(host.steps):
+            later = later_cost(host, row)
+            return later is not None and decisions.at_least(
+                f"what later steps spend at the lines of {spoken(bound)}, beside {SELDOM_FROM:g} times what it costs",
+                later,
+                SELDOM_FROM * bound.ms,
+                MS,
+                yes="it comes about as often as the capture shows",
+                no="it comes more seldom than the capture shows",
+            )
+        row -= len(host.steps)
+    return False
 
 
 def _never_again(hosts: list[HostRun]) -> bool:

@@ -120,7 +120,7 @@ def verdict_section(
         where = f"{call} at {read.source}" if read.source else call
         said = UNENDED_READ.format(read=where, share=format_share(bound.share), over=_over(run))
         return Verdict("unknown", round(bound.share, 6), said)
-    text = sentence_of(run, bound, times, hidden, rows)
+    text = sentence_of(run, usual, hidden, rows)
     if bound.word == "dispatch":
         from tpuprof.analysis.sections.ops_without_programs import said_of_ops_without_programs
 
@@ -165,8 +165,9 @@ def _unended_read(
     return unended_read(stacks)
 
 
-def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: Rows) -> str:
+def sentence_of(run: Run, usual: UsualStep, hidden: float, rows: Rows) -> str:
     """The verdict in words."""
+    bound, times = usual.bound, usual.times
     gpus = next((host.gpus for host in run.hosts if host.gpus and not host.devices), None)
     if gpus is not None and not times.wall:
         return f"Unknown: {gpus.text}."
@@ -176,7 +177,8 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
     # The one step that waits for all of it is no step that costs more.
     alone = bound.ahead or bound.is_either or (bound.waits and times.reads_share >= READS_IN_STEPS_SHARE)
     few = _in_few(run.hosts, bound, times) if not alone else ""
-    uneven = "" if few else _uneven(run, bound, times)
+    # The note of the usual step is on the long one, and says how seldom it comes.
+    uneven = "" if few or usual.note else _uneven(run, bound, times)
     beside = host_beside(times, rows.host_stacks)
     text = sentence(bound, times, hidden, MEAN if uneven else _over(run), few, detail, beside) + uneven
     text += said_of_work_behind(bound, times, rows.host_stacks, sum(len(host.steps) for host in run.hosts))
