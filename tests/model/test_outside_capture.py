@@ -17,6 +17,7 @@ from tpuprof.model.intervals import Spans
 from tpuprof.model.outside_capture import (
     COMPILES_TO_SHARE,
     COMPILING_FROM_SHARE,
+    ROUNDS_FROM,
     SLOWER_FROM,
     STRETCHED_FROM,
     VERDICT_FROM,
@@ -24,9 +25,9 @@ from tpuprof.model.outside_capture import (
     outside_capture,
     outside_of,
     quicker_compiles,
-    said_of_between,
     said_with_the_verdict,
     stretched,
+    with_between,
 )
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.model.steps.table import HIGH, Steps, StepSource
@@ -123,6 +124,10 @@ def steps_with(*phases):
     return replace(found, phases=tuple(phases))
 
 
+def said_of_between(hosts, **facts):
+    return with_between("", hosts, **facts)
+
+
 def phase(start, end, name=EVALUATION, inside=False):
     return Phase(name, start * 10**9, end * 10**9, 4, "why", 1, inside)
 
@@ -161,6 +166,43 @@ def test_rollouts_between_updates_are_told_and_do_not_count_as_lacking():
 )
 def test_calls_that_train_nothing_are_told_too(name, what):
     assert what in said_of_between([(steps_with(phase(10, 30, name), phase(60, 80, name)), None)])
+
+
+VERDICT = "Tracing-bound: the device idles. If not: Host-bound: more."
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [(EVALUATION, "evaluations, or a policy that acts,"), (OTHER_CALLS, "other calls")]
+)
+def test_what_comes_in_each_round_and_takes_most_of_the_time_comes_first(name, what):
+    """REINFORCE acts for 65 % of its time: "Tracing-bound" alone was said of the 35 % between."""
+    phases = [phase(at, at + 20, name) for at in (10, 60, 110)]
+    assert with_between(VERDICT, [(steps_with(*phases), None)]) == (
+        f"Most of the time lies between the training steps: {what} took 60.0 ms of the capture, and the steps 30.0 ms. "
+        "The steps alone are tracing-bound: the device idles. If not: Host-bound: more."
+    )
+    unknown = with_between("Unknown: no event. If not: Host-bound: more.", [(steps_with(*phases), None)])
+    assert unknown.endswith(" The steps alone: Unknown: no event. If not: Host-bound: more.")
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "first"),
+    [
+        (ROUNDS_FROM, 30 / ROUNDS_FROM + 1, True),
+        (ROUNDS_FROM, 30 / ROUNDS_FROM - 1, False),
+        (ROUNDS_FROM - 1, 20, False),
+    ],
+)
+def test_what_is_less_or_comes_seldom_comes_behind(count, length, first):
+    phases = [phase(at, at + length) for at in (10, 60, 110)[:count]]
+    assert with_between(VERDICT, [(steps_with(*phases), None)]).startswith("Most of the time") is first
+
+
+@pytest.mark.parametrize(("share", "first"), [(1.1, False), (0.9, True)])
+def test_an_evaluation_every_tenth_step_comes_behind(monkeypatch, share, first):
+    monkeypatch.setattr(outside, "ROUND_FROM_SHARE", share)
+    phases = [phase(at, at + 20) for at in (10, 60, 110)]
+    assert with_between(VERDICT, [(steps_with(*phases), None)]).startswith("Most of the time") is first
 
 
 @pytest.mark.parametrize(

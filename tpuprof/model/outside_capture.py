@@ -38,6 +38,9 @@ LOOP_FROM_SHARE = 0.9
 OF_ALL_FROM = 0.25
 # Lines of a function that are named (lines).
 LINES_NAMED = 3
+# Share of the steps that what lies between them must come for, and how often, to be a part of each round of the loop
+# (share, count): PPO updates a few times per rollout, and an evaluation comes every tenth step or later. Judgements.
+ROUND_FROM_SHARE, ROUNDS_FROM = 0.2, 3
 # Share of the time between steps from which compiles in it are reported (share): most compile once. A judgement.
 COMPILING_FROM_SHARE = 0.1
 # Share of what one captured step holds that the steps after the capture must lack for it to come more seldom than the
@@ -223,30 +226,41 @@ def quicker_compiles(compile_ps: Int64, after: AfterCapture | None) -> list[str]
     ]
 
 
-def said_of_between(
+def with_between(
+    text: str,
     hosts: list[tuple[Steps, HostSamples | None]],
     *,
     runs_ahead: bool = False,
     compiles: Sequence[Spans] = (),
 ) -> str:
-    """What the verdict adds where much of a host's time is no training, between its steps, and where it is then.
+    """The verdict with what it adds where much of a host's time is no training, between its steps.
 
-    `runs_ahead`: the host may be there while the device still works on steps, as in JAX. `compiles` is when each host
-    compiles: the first evaluation does, and later ones take less.
+    That comes first where it is most of the time, and comes in nearly each round of the loop: a policy that acts before
+    each update. `runs_ahead`: the host may be there while the device still works on steps, as in JAX. `compiles` is
+    when each host compiles: the first evaluation does, and later ones take less.
     """
     for row, (steps, samples) in enumerate(hosts):
-        between, within = between_steps(steps), int(steps.wall_ps.sum())
-        if between and between >= BETWEEN_FROM * within:
-            evaluations = all(each.name == EVALUATION for each in _between(steps))
+        phases, within = _between(steps), int(steps.wall_ps.sum())
+        between = between_steps(steps)
+        if not between or between < BETWEEN_FROM * within:
+            continue
+        compiled = _compiled_in(phases, compiles[row]) if compiles else 0
+        of_it = f" ({format_ms(ps_to_ms(compiled))} of it compiling)"
+        took = (
+            f"took {format_ms(ps_to_ms(between))} of the capture"
+            f"{of_it if compiled >= COMPILING_FROM_SHARE * between else ''}, "
+            f"and the steps {format_ms(ps_to_ms(within))}."
+        ) + _mostly_at(phases, samples, runs_ahead=runs_ahead)
+        evaluations = all(each.name == EVALUATION for each in phases)
+        if between < within or len(phases) < max(ROUND_FROM_SHARE * len(steps), ROUNDS_FROM):
             what = "evaluations" if evaluations else "other calls (an evaluation, say)"
-            compiled = _compiled_in(_between(steps), compiles[row]) if compiles else 0
-            of_it = f" ({format_ms(ps_to_ms(compiled))} of it compiling)"
-            return (
-                f" That is of the training steps alone: {what} between them took {format_ms(ps_to_ms(between))} "
-                f"of the capture{of_it if compiled >= COMPILING_FROM_SHARE * between else ''}, "
-                f"and the steps {format_ms(ps_to_ms(within))}."
-            ) + _mostly_at(_between(steps), samples, runs_ahead=runs_ahead)
-    return ""
+            return f"{text} That is of the training steps alone: {what} between them {took}"
+        what = "evaluations, or a policy that acts," if evaluations else "other calls"
+        cause, bound, rest = text.partition("-bound: ")
+        names_it = bound and ":" not in cause
+        alone = f" are {cause[0].lower()}{cause[1:]}{bound}{rest}" if names_it else f": {text}"
+        return f"Most of the time lies between the training steps: {what} {took} The steps alone{alone}"
+    return text
 
 
 def _compiled_in(phases: list[Phase], compiles: Spans) -> int:

@@ -28,7 +28,7 @@ from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.hosts import BARRIER
 from tpuprof.model.in_few_steps import said_of_few, said_of_mean
-from tpuprof.model.outside_capture import between_steps, outside_of, said_of_between, said_with_the_verdict
+from tpuprof.model.outside_capture import between_steps, outside_of, said_with_the_verdict, with_between
 from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.run import Run
 from tpuprof.model.run_ahead import works_on
@@ -128,7 +128,8 @@ def verdict_section(
     text += usual.note
     if history is not None:
         text += _if_no_compile_returns(run.hosts, bound, times, history, hidden)
-    text += said_of_between(
+    text = with_between(
+        text,
         [(host.steps, host.activity.samples) for host in run.hosts],
         runs_ahead=all(host.framework == "jax" for host in run.hosts),
         compiles=[host.activity.compiling for host in run.hosts],
