@@ -8,6 +8,7 @@ from tpuprof.capture.controller import (
     LEAST_SECONDS,
     MAX_GIVEN_WAY,
     MOST_SECONDS_FOR_BURSTS,
+    MOST_SECONDS_WITH_COMPILES,
     MOST_STEPS,
     PATIENCE_SECONDS,
     UNSETTLED_SECONDS,
@@ -399,6 +400,30 @@ def test_short_steps_are_recorded_for_a_least_time(step_seconds, held):
     while tape.kept is None:
         tape.now += step_seconds * 1.000001
         tape.steps(0)
+    assert tape.kept.steps == held
+
+
+@pytest.mark.parametrize(
+    ("compiles_in", "seconds", "held"),
+    [
+        # One of eight and more steps compiles: its time is none of the half second.
+        ([1], 0.3, 51),
+        ([1, 4], 0.3, 52),
+        # More than a quarter of the steps compile when eight are over: these are what is to be seen.
+        ([1, 4, 6], 0.3, 8),
+        ([1], MOST_SECONDS_WITH_COMPILES + 0.1, 8),
+        ([], 0.3, 50),
+    ],
+)
+def test_a_compile_does_not_use_up_the_least_time(compiles_in, seconds, held):
+    """A compile of 0.31 s left a sixth of the half second, and nine samples, for 29 steps of 3 ms."""
+    tape = Tape(warmup=2, steps=8, steady=2, seconds=LEAST_SECONDS).steps(1, 0, 0)
+    step = 0
+    while tape.kept is None:
+        compiles = step in compiles_in
+        tape.now += seconds if compiles else LEAST_SECONDS / 50 * 1.000001
+        tape.steps(int(compiles))
+        step += 1
     assert tape.kept.steps == held
 
 

@@ -40,6 +40,10 @@ MAX_GIVEN_WAY = 3
 # holds a hundred. 48 steps of 2 ms held forty, and which line had most was chance. More steps than this make a trace
 # larger, and not more certain.
 LEAST_SECONDS, MOST_STEPS = 0.5, 256
+# Share of the recorded steps that may compile for the time of these not to count towards that (share), and the time
+# after which the recording ends all the same (s): of half a second, one compile took 0.31 s, and nine samples were left
+# for 29 steps of 3 ms. With more, compiles are what is to be seen. Judgements.
+FEW_COMPILE_SHARE, MOST_SECONDS_WITH_COMPILES = 0.25, 5.0
 # Where a loader hands batches over several at once and training waits for them, how often it does so in a recording at
 # least where no number of steps was asked for (bursts), and the time after which that ends all the same (s). In 8 steps
 # of 35 ms there was one wait for 8 batches or none. Judgements.
@@ -102,7 +106,7 @@ class Controller:
         self._recorder = recorder
         self._clock = clock
         self._first: float | None = None
-        self._started = 0.0
+        self._started = self._last_end = 0.0
         self._current: Recording | None = None
         self._ended: list[Recording] = []
         self._before_training: Recording | None = None
@@ -163,8 +167,10 @@ class Controller:
             return
         if self._first is None:
             self._first = self._clock()
+        before, self._last_end = self._last_end, self._clock()
         if self._current is not None:
-            self._current.step_ended(compiled=bool(compiles))
+            began = max(before, self._started)
+            self._current.step_ended(compiled=bool(compiles), seconds=self._last_end - began)
         if self._current is None or self._current.early:
             self.seen += 1
             self.compiling += bool(compiles)
@@ -315,7 +321,8 @@ class Controller:
     def _is_long_enough(self, current: Recording) -> bool:
         """Of steps that nobody counted: short ones, and those that wait for data now and then, are more."""
         took = self._clock() - self._started
-        short = took < self.plan.seconds
+        few = current.compiling <= FEW_COMPILE_SHARE * current.steps and took < MOST_SECONDS_WITH_COMPILES
+        short = took - (current.compiling_seconds if few else 0.0) < self.plan.seconds
         between = took < MOST_SECONDS_FOR_BURSTS and current.steps < BURSTS_HELD * self._burst()
         return current.steps >= MOST_STEPS or not (short or (self.plan.seconds and between))
 

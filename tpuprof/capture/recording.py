@@ -64,6 +64,8 @@ class Recording:
     after: int
     steps: int = 0
     compiling: int = 0
+    # What the steps that compiled took (s).
+    compiling_seconds: float = 0.0
     with_lines: int = 0
     by_clock: bool = False
     restless: bool = False
@@ -79,15 +81,17 @@ class Recording:
     # Programs that compiled meanwhile (count), of a recording that has ended.
     compiles: int = 0
 
-    def step_ended(self, *, compiled: bool) -> None:
-        """Count a step that ended in it."""
+    def step_ended(self, *, compiled: bool, seconds: float = 0.0) -> None:
+        """Count a step that ended in it, of which so much lies in the recording (s)."""
         self.with_lines += self.compiling >= LINES_FROM_COMPILING
         self.steps += 1
         self.compiling += compiled
+        self.compiling_seconds += seconds if compiled else 0.0
 
     def count_anew(self) -> None:
         """Count its steps from the next one on."""
         self.steps = self.compiling = self.with_lines = 0
+        self.compiling_seconds = 0.0
 
     @property
     def wants_lines(self) -> bool:
