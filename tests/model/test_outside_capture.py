@@ -160,8 +160,8 @@ def test_rollouts_between_updates_are_told_and_do_not_count_as_lacking():
     ("name", "what"),
     [
         (EVALUATION, "evaluations between them took 40.0 ms"),
-        (OTHER_CALLS, "other calls (an evaluation, say) between them took 40.0 ms"),
-        (OTHER_GRAPHS, "other calls (an evaluation, say) between them took 40.0 ms"),
+        (OTHER_CALLS, "other calls (an evaluation or a checkpoint, say) between them took 40.0 ms"),
+        (OTHER_GRAPHS, "other calls (an evaluation or a checkpoint, say) between them took 40.0 ms"),
     ],
 )
 def test_calls_that_train_nothing_are_told_too(name, what):

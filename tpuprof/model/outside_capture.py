@@ -253,7 +253,7 @@ def with_between(
         ) + _mostly_at(phases, samples, runs_ahead=runs_ahead)
         evaluations = all(each.name == EVALUATION for each in phases)
         if between < within or len(phases) < max(ROUND_FROM_SHARE * len(steps), ROUNDS_FROM):
-            what = "evaluations" if evaluations else "other calls (an evaluation, say)"
+            what = "evaluations" if evaluations else "other calls (an evaluation or a checkpoint, say)"
             return f"{text} That is of the training steps alone: {what} between them {took}"
         what = "evaluations, or a policy that acts," if evaluations else "other calls"
         cause, bound, rest = text.partition("-bound: ")
