@@ -499,3 +499,33 @@ def test_an_input_that_grows_does_so_where_it_is_joined_with_more(fused):
     """The line that compares with a memory bank was named, and not `bank = torch.cat([bank, new])`."""
     cause = compare(banked(192, fused), banked(128, fused))
     assert (cause.kind, cause.source) == ("shape", "m.py:31")
+
+
+def fused_mask(length):
+    """A fusion that makes a mask at line 20, and looks a batch of tokens up at line 34."""
+    said = 'metadata={{op_name="a" source_file="m.py" source_line={}}}'
+    mask, lookup = said.format(20), said.format(34)
+    return parse_hlo_text(
+        f"""HloModule step.1
+
+%looks (t: s64[16,{length}], w: f32[]) -> f32[16,{length}] {{
+  %t = s64[16,{length}]{{1,0}} parameter(0)
+  %w = f32[] parameter(1)
+  %mask = f32[16,{length}]{{1,0}} broadcast(%w), dimensions={{}}, {mask}
+  %as = f32[16,{length}]{{1,0}} convert(%t)
+  %found = f32[16,{length}]{{1,0}} negate(%as), {lookup}
+  ROOT %both = f32[16,{length}]{{1,0}} add(%found, %mask)
+}}
+
+ENTRY %main (tokens: s64[16,{length}], w: f32[]) -> f32[16,{length}] {{
+  %tokens = s64[16,{length}]{{1,0}} parameter(0)
+  %w = f32[] parameter(1)
+  ROOT %out = f32[16,{length}]{{1,0}} fusion(%tokens, %w), kind=kLoop, calls=%looks
+}}
+"""
+    )
+
+
+def test_a_changed_input_is_used_where_the_ops_of_a_fusion_work_on_it():
+    """Line 20 made a mask of the new length, and was named for `s64[16,26] became s64[16,27]`."""
+    assert compare(fused_mask(27), fused_mask(26)).source == "m.py:34"

@@ -99,21 +99,48 @@ def odd_place(one: HloModule, other: HloModule) -> str:
 
 
 def first_use(module: HloModule, computation: Computation, origin: Instruction) -> str:
-    """The first source line among the nearest ops that use a value, through fusions and up to a few ops away."""
-    names = {origin.name}
+    """The first source line among the nearest ops that use a value, through fusions and up to a few ops away.
+
+    Of a fusion, ops that work on the value come first: it computes other values as well.
+    """
+    users = _users(computation, {origin.name})
     for _ in range(_HOPS):
-        users = [each for each in computation if names.intersection(each.operands)]
-        inner = [
+        inner = [used for user in users for used in _used_inside(module, user, origin)]
+        within = [
             each
             for user in users
             for name in user.called_names()
             for each in module.computations.get(name, ())
         ]
-        places = [place for each in (*users, *inner) if (place := source_of(each))]
-        if places:
-            return min(places, key=line_order)
-        names = {each.name for each in users}
+        for ops in ((*users, *inner), within):
+            places = [place for each in ops if (place := source_of(each))]
+            if places:
+                return min(places, key=line_order)
+        users = _users(computation, {each.name for each in users})
     return ""
+
+
+def _users(computation: Computation, names: set[str]) -> list[Instruction]:
+    return [each for each in computation if names.intersection(each.operands)]
+
+
+def _used_inside(module: HloModule, user: Instruction, origin: Instruction) -> list[Instruction]:
+    """The nearest ops with a source line that use a value inside a fusion; empty where `user` is none of it."""
+    if user.opcode != "fusion" or origin.name not in user.operands:
+        return []
+    number = user.operands.index(origin.name)
+    inner = next(
+        (module.computations[name] for name in user.called_names() if name in module.computations), None
+    )
+    if inner is None:
+        return []
+    names = {each.name for each in inner.parameters()[number : number + 1]}
+    for _ in range(_HOPS):
+        users = _users(inner, names)
+        if any(map(source_of, users)):
+            return users
+        names = {each.name for each in users}
+    return []
 
 
 def joined_at(module: HloModule, parameter: Instruction) -> str:
