@@ -6,6 +6,7 @@ import pytest
 
 from tpuprof.analysis.sections.compiles_elsewhere import MOST_FROM_SHARE, compiles_elsewhere
 from tpuprof.analysis.sections.why import decision_rows
+from tpuprof.model.compile.compiling_later import MANY_STEPS
 from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE
 from tpuprof.model.decisions import Decisions
@@ -16,7 +17,9 @@ def verdict(at=(0, 2, 4, 11, 41), share=0.9, steps=42, compiling=0.0, made=None,
     count = len(at)
     lines = {"unknown": CompilingLine(count, count, share * 10.0, [], list(at))}
     after = AfterCapture(steps, count, count, share * 10.0, 10.0, True, lines, **more)
-    host = SimpleNamespace(after=after, steps=range(8))
+    # Four steps came before the eight captured ones.
+    records = [SimpleNamespace(is_step=True, captured=row >= 4) for row in range(12)]
+    host = SimpleNamespace(after=after, steps=range(8), records=records)
     parts = {"dispatch": 1.0, "compile": compiling}
     return compiles_elsewhere([host], StepTimes(2.0, parts, 0.0, 1.0, 0.0), made or Decisions())
 
@@ -29,6 +32,21 @@ def test_compiles_that_come_after_the_capture_hold_the_run_up():
         "Compile-bound: after the capture 5 of 42 steps compiled, which took 90 % of the time there. "
         "The captured steps take 2.00 ms each and hold no compile"
     )
+
+
+@pytest.mark.parametrize(
+    ("at", "others"),
+    [
+        ((0, 2, 4, 11, 41), "more steps (`--steps`)"),
+        # Of ten, two come early: a quarter of them may.
+        ((3, 20, *range(MANY_STEPS, 2 * MANY_STEPS, 7)), f"later steps (`--warmup {12 + MANY_STEPS}`)"),
+        ((3, 20, *range(MANY_STEPS - 1, 2 * MANY_STEPS, 7)), "more steps (`--steps`)"),
+        ((3, 20, 30, *range(MANY_STEPS, 2 * MANY_STEPS, 7)), "more steps (`--steps`)"),
+    ],
+)
+def test_compiles_that_come_long_after_the_capture_need_a_later_one(at, others):
+    """`1 - lr * weight_decay` became 1 in steps 126 to 136 behind the capture: "capture more steps", 50 of them."""
+    assert verdict(at, steps=2 * MANY_STEPS).sentence.endswith(f"Capture {others}.")
 
 
 @pytest.mark.parametrize(

@@ -358,7 +358,8 @@ class CompileHistory:
     `returns` says whether compiles of the captured steps come again: yes, never, unknown, or empty without any.
     `seconds_after` is what compiling took of the `wall_seconds_after` that were counted; `ended` tells that the
     count lasted until the program's end. `graphs_before` were compiled before the capture in `seconds_before`, longest
-    at the line `source_before`.
+    at the line `source_before`. `warmup_to_compiles` is how many steps to let pass for a capture of what compiles after
+    this one, None where some more steps hold it, and where that is unknown.
     """
 
     steps_before: int | None = None
@@ -374,6 +375,7 @@ class CompileHistory:
     graphs_before: int | None = None
     seconds_before: float | None = None
     source_before: str = ""
+    warmup_to_compiles: int | None = None
 
 
 @record(frozen=True)

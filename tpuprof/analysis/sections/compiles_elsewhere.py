@@ -7,6 +7,7 @@ nothing of what holds the run up, and what the process counted after them does.
 from __future__ import annotations
 
 from tpuprof import parts as part
+from tpuprof.model.compile.compiling_later import warmup_to_compiles
 from tpuprof.model.compile.recurrence import RETURNS_FROM_STEPS, AfterCapture, occasions
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE
 from tpuprof.model.decisions import SHARE_OF_TIME, Decisions
@@ -19,7 +20,7 @@ from tpuprof.units import format_ms, format_share
 MOST_FROM_SHARE = 0.5
 SENTENCE = (
     "Compile-bound: after the capture {compiling} of {steps} compiled, which took {share} of the time there. The "
-    "captured steps take {wall} each and hold no compile, so what changed is unknown. Capture more steps (`--steps`)."
+    "captured steps take {wall} each and hold no compile, so what changed is unknown. Capture {others}."
 )
 
 
@@ -30,7 +31,9 @@ def compiles_elsewhere(hosts: list[HostRun], times: StepTimes, decisions: Decisi
     found = [host.after for host in hosts if host.after is not None and _goes_on(host.after, len(host.steps))]
     if not found or len(found) < len(hosts):
         return None
-    after = max(found, key=lambda each: each.compile_share)
+    host = max(hosts, key=lambda each: each.after.compile_share if each.after is not None else 0.0)
+    after = host.after
+    assert after is not None
     share = after.compile_share
     if not decisions.at_least(
         "compiles go on after the capture, whose steps hold none; their share of the time there",
@@ -41,11 +44,13 @@ def compiles_elsewhere(hosts: list[HostRun], times: StepTimes, decisions: Decisi
         no="what the captured steps do is the verdict",
     ):
         return None
+    warmup = warmup_to_compiles(host)
     said = SENTENCE.format(
         compiling=after.compiling_steps,
         steps=after.steps_text,
         share=format_share(share),
         wall=format_ms(times.wall),
+        others="more steps (`--steps`)" if warmup is None else f"later steps (`--warmup {warmup}`)",
     )
     return Verdict("compile", round(share, 6), said)
 

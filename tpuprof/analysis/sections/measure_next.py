@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tpuprof.analysis.sections.next_values import capture_of, values_of
+from tpuprof.model.compile.compiling_later import MANY_STEPS
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.host.vocabulary import PYTORCH, TORCH_XLA
 from tpuprof.model.run_facts import was_sampled
@@ -24,8 +25,8 @@ from tpuprof.rules.runner import REPLAY_DISAGREES
 from tpuprof.rules.shared.recompiles import UNSEEN_CAUSE
 from tpuprof.run_folder import RUN_INFO
 
-# Steps that answer what too few could not (steps): twice the default, and what a rate of rare events needs.
-MORE_STEPS, MANY_STEPS = 16, 50
+# Steps that answer what too few could not (steps): twice the default.
+MORE_STEPS = 16
 _CAPTURE = "tpuprof capture{into}{warmup} -- {program}"
 _MORE = f"tpuprof capture{{into}}{{warmup}} --steps {MORE_STEPS} -- {{program}}"
 _MANY = f"tpuprof capture{{into}}{{warmup}} --steps {MANY_STEPS} -- {{program}}"
@@ -376,7 +377,10 @@ def _of_findings(report: Report) -> Iterator[_Unknown]:
             yield _sentence(each.reason), [each.rule], remedy_of(each.reason)
         elif each.status == "failed" and each.reason.endswith(UNSEEN_CAUSE):
             reason = f"{each.title}. What changed is unknown: the captured steps hold no such compile."
-            yield reason, [each.rule], Remedy((), _MANY, "The longer capture has more steps.")
+            warmup = report.compile_history.warmup_to_compiles
+            more = Remedy((), _MANY, "The longer capture has more steps.")
+            later = Remedy((), _LATER.format(steps=warmup), "The later capture has the steps that compile.")
+            yield reason, [each.rule], more if warmup is None else later
 
 
 def _disagrees(finding: Finding) -> bool:
