@@ -14,6 +14,7 @@ from tpuprof.analysis.sections.main_op import callback_op, main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.sparse_words import with_sparse
 from tpuprof.analysis.sections.steps import host_read_rows
+from tpuprof.analysis.sections.repeated_words import said_of_repeated
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
 from tpuprof.model import busy_machine, python_tools
@@ -232,7 +233,7 @@ def _most_of_device(run: Run, times: StepTimes, rows: Rows) -> str:
         from tpuprof.analysis.sections.unused_words import said_of_unused
 
         said = said_of_unused(run, rows.ops)
-    return said or main_op(times.busy, rows.ops, rows.loops)
+    return said or said_of_repeated(rows.ops) + main_op(times.busy, rows.ops, rows.loops)
 
 
 def _read_often(run: Run, bound: Bound) -> HostReadRow | None:
