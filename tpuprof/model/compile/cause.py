@@ -181,7 +181,7 @@ def _changed_inputs(new: HloModule, old: HloModule, pairs: list[tuple[Type, Type
     changes = [_named_change(new, old, before, after) for before, after in pairs]
     noun = "an input" if len(pairs) == 1 else f"{len(pairs)} inputs"
     why = LAST_BATCH if _is_shorter_batch(pairs) else WEIGHTS if _are_weights(pairs, new, old) else ""
-    detail = f"{noun} changed: {list_of(changes)}{why}"
+    detail = f"{noun} changed: {list_of(changes, 'inputs')}{why}"
     return CompileCause(kind, detail, _use_of(new, pairs[0][1]) or _use_of(old, pairs[0][0]))
 
 
@@ -394,8 +394,8 @@ def _use_of(module: HloModule, wanted: Type) -> str:
     return ""
 
 
-def list_of(changes: list[str]) -> str:
+def list_of(changes: list[str], noun: str = "times") -> str:
     """The first changes, each once with how often it is made, and how many more there are."""
     often = Counter(changes)
-    told = [f"{each} ({count} times)" if count > 1 else each for each, count in often.items()]
+    told = [f"{each} ({count} {noun})" if count > 1 else each for each, count in often.items()]
     return listed(told, _SHOWN)

@@ -103,10 +103,11 @@ before while this one runs, or read every hundredth step.
 inside the jitted step. Where a value ends the Python loop, check the value of an earlier step, which is there already,
 or check it every fiftieth step.
 
-[loop] This line reads several times per step. Where Python needs each value, as an environment in NumPy needs actions,
-give a call more cases, so that one read serves all. Where the value ends a Python loop (`if float(error) < limit:
-break`), write the loop with `jax.lax.while_loop` inside a jitted function, with the same condition: all rounds are then
-one program, and nothing is read between them. That also saves the calls of the rounds, which the price leaves out.
+[loop] This line reads several times per step. Where it goes through the elements of an array (`for v in values`), make
+it `np.asarray(values)` first: one read. Where Python needs each value, as an environment in NumPy needs actions, let
+one read serve several cases. Where the value ends a Python loop (`if float(error) < limit: break`), write the loop with
+`jax.lax.while_loop` inside a jitted function: all rounds are then one program. That also saves the calls of the rounds,
+which the price leaves out.
 
 [library] A library reads the value at this line. Where that is a check of its input, look for the option that turns it
 off; where it is a log, let it log less often.
