@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tests.builders import US, TraceBuilder
-from tpuprof.analysis.sections.verdict import _how_often, _named_read, _runs_ahead
+from tpuprof.analysis.sections.read_words import how_often, named_read
+from tpuprof.analysis.sections.verdict import _runs_ahead
 from tpuprof.model.compile_verdict import AHEAD_BELOW, COMPILES_FROM_SHARE, compile_sentence
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
@@ -753,9 +754,9 @@ def test_what_the_host_makes_for_reads_is_counted(analyze, cut):
     ("reads", "steps", "said"),
     [(10, 10, ""), (14, 10, ""), (15, 10, ", about 2 times per step"), (6096, 254, ", 24 times per step")],
 )
-def test_how_often_a_line_reads_is_said_of_several_values(reads, steps, said):
+def testhow_often_a_line_reads_is_said_of_several_values(reads, steps, said):
     run = SimpleNamespace(hosts=[SimpleNamespace(steps=range(steps))])
-    assert _how_often(run, HostReadRow("item", "train.py:5", reads, 1.0)) == said
+    assert how_often(run, HostReadRow("item", "train.py:5", reads, 1.0)) == said
 
 
 @pytest.mark.parametrize(
@@ -768,11 +769,11 @@ def test_how_often_a_line_reads_is_said_of_several_values(reads, steps, said):
 def test_a_read_that_a_library_makes_is_named_with_its_place_there(monkeypatch, innermost, said):
     """A program without a condition of its own was told of "a tensor as a condition", and of nothing that makes it."""
     read = HostReadRow("__bool__", "train.py:5", 10, 1.0)
-    monkeypatch.setattr("tpuprof.analysis.sections.verdict.host_read_rows", lambda _: [read])
+    monkeypatch.setattr("tpuprof.analysis.sections.read_words.host_read_rows", lambda _: [read])
     run = SimpleNamespace(hosts=[SimpleNamespace(steps=range(10), framework="torch_xla")])
     frames = ["forward (train.py:5)", innermost]
     stacks = [HostStackRow("device_to_host_sync", frames, "f()", "train.py:5", "f()", 0.5, 0.5)]
     assert (
-        _named_read(run, stacks, Bound("sync", 0.5, 1.0))
+        named_read(run, stacks, Bound("sync", 0.5, 1.0))
         == f" It is a tensor as a condition at train.py:5{said}."
     )

@@ -31,7 +31,8 @@ def test_a_finding_is_at_the_line_of_its_evidence(report):
     (found,) = [each for each in run["results"] if each["ruleId"] == "recompiles-shape"]
     place = found["locations"][0]["physicalLocation"]
     assert place["artifactLocation"] == {"uri": "tpuprof/demo/decoder.py", "uriBaseId": "%SRCROOT%"}
-    assert place["region"]["startLine"] == 37
+    # The line that looks the tokens up, whose length changed; line 37 makes a mask of that length.
+    assert place["region"]["startLine"] == 77
     assert run["tool"]["driver"]["rules"][found["ruleIndex"]]["id"] == "recompiles-shape"
     failed = {each.rule for each in report.findings if each.status == "failed"}
     assert {each["ruleId"] for each in run["results"]} | set(run["properties"]["without_line"]) == failed

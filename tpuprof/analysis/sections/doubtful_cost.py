@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tpuprof.analysis.sections.read_words import says_several
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.schema import Finding, Savings, Verdict
 from tpuprof.rules.base import FAILED, PASSED, UNAVAILABLE
@@ -31,12 +32,19 @@ UP_TO = "up to {high} shorter"
 BY_REPLAY = " by a replay of the steps"
 FAR_LESS = " A replay without {what} makes a step only {range} shorter."
 MORE = " Without {what}, a step may be {range} shorter, which is more than {cost}{why}."
-# What a step is without, by the verdict's word.
+# What a step is without, by the verdict's word; of several reads see `read_words`.
 _WITHOUT = {"sync": "the read", "fallback": "these ops"}
+_SEVERAL = {"the read": "the reads"}
 # Why a price is larger than the time that the verdict states.
 AT_ONCE = ": host and device would then work at the same time"
 UNPRICED = " No price confirms it: {reason}."
 NO_PRICE = "nothing in this capture tells"
+
+
+def _without(verdict: Verdict) -> str:
+    """What a step is without."""
+    what = _WITHOUT[verdict.bound]
+    return _SEVERAL.get(what, what) if says_several(verdict.sentence) else what
 
 
 def weakened(verdict: Verdict, findings: Iterable[Finding], times: StepTimes) -> Verdict:
@@ -66,7 +74,7 @@ def _far_less(verdict: Verdict, sure: list[Savings], times: StepTimes) -> str:
     if most.method != COUNTERFACTUAL or most.high >= FAR_BELOW * verdict.share * times.wall:
         return ""
     saved = format_ms_range(most.low, most.high)
-    return FAR_LESS.format(what=_WITHOUT[verdict.bound], range=saved)
+    return FAR_LESS.format(what=_without(verdict), range=saved)
 
 
 def _more(verdict: Verdict, sure: list[Savings], times: StepTimes) -> str:
@@ -80,7 +88,7 @@ def _more(verdict: Verdict, sure: list[Savings], times: StepTimes) -> str:
         if most.low > NOTED_FROM * cost
         else f"up to {format_ms(most.high)}"
     )
-    return MORE.format(what=_WITHOUT[verdict.bound], range=saved, cost=format_ms(cost), why=AT_ONCE)
+    return MORE.format(what=_without(verdict), range=saved, cost=format_ms(cost), why=AT_ONCE)
 
 
 def _doubt(verdict: Verdict, about: list[Finding], times: StepTimes) -> str:
@@ -88,7 +96,7 @@ def _doubt(verdict: Verdict, about: list[Finding], times: StepTimes) -> str:
     if prices:
         busy = format_share(times.busy / times.wall)
         shorter = _how_much(max(prices, key=lambda each: each.high), verdict.share * times.wall)
-        return MAY_BE_NOTHING.format(what=_WITHOUT[verdict.bound], shorter=shorter, busy=busy)
+        return MAY_BE_NOTHING.format(what=_without(verdict), shorter=shorter, busy=busy)
     reason = next((each.reason for each in about if each.reason), NO_PRICE)
     return UNPRICED.format(reason=reason.removeprefix("it cannot be priced: "))
 

@@ -15,8 +15,8 @@ REPEATED_FROM_SHARE = 0.25
 def said_of_repeated(ops: Sequence[OpRow]) -> str:
     """In how much of its time each device computes what the others do; empty where that is little, or unknown."""
     rows = OpRows.of(ops)
-    compute = rows.where(kind == "compute" for kind in rows.column("kind"))
-    same = compute.where(bool(devices) for devices in compute.column("repeated"))
+    compute = rows.where([kind == "compute" for kind in rows.column("kind")])
+    same = compute.where([bool(devices) for devices in compute.column("repeated")])
     total = _ms(compute)
     if not len(same) or not total:
         return ""
@@ -28,4 +28,4 @@ def said_of_repeated(ops: Sequence[OpRow]) -> str:
 
 
 def _ms(rows: OpRows) -> float:
-    return sum(each or 0.0 for each in rows.column("self_ms_per_step"))
+    return sum([each or 0.0 for each in rows.column("self_ms_per_step")])

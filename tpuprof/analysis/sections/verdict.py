@@ -11,10 +11,10 @@ from tpuprof.analysis.sections.host_behind import said_of_work_behind
 from tpuprof.analysis.sections.host_words import host_beside, host_sentence, in_words_of, with_event
 from tpuprof.analysis.sections.keeps_up import in_captured_steps
 from tpuprof.analysis.sections.main_op import callback_op, main_op
+from tpuprof.analysis.sections.read_words import named_read, waits_alone
+from tpuprof.analysis.sections.repeated_words import said_of_repeated
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.sparse_words import with_sparse
-from tpuprof.analysis.sections.steps import host_read_rows
-from tpuprof.analysis.sections.repeated_words import said_of_repeated
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
 from tpuprof.model import busy_machine, python_tools
@@ -24,7 +24,6 @@ from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence, compiles_in
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.recorded_devices import BY_TURNS
-from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.hosts import BARRIER
@@ -39,13 +38,11 @@ from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import bound_of, is_device_bound
 from tpuprof.model.verdict_sentence import A_WAIT, CAPTURE, KEEPS_UP, MEAN, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
-from tpuprof.own_events import WAITS_ALONE
 from tpuprof.records import record
-from tpuprof.report.host_lines import library_place, noted_place
 from tpuprof.report.labels import fallback_text
 from tpuprof.report.late_chip import by_host, last_to_collectives, late_by_turns
 from tpuprof.report.late_host import waited_by_turns
-from tpuprof.report.schema import HostReadRow, LoopRow, OpRow, TransferRow, Verdict
+from tpuprof.report.schema import LoopRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
 from tpuprof.signals.transfers import late_share
@@ -53,9 +50,6 @@ from tpuprof.units import counted, format_share, listed, ps_to_ms
 
 # Ops that run on the host which a verdict names (ops): a sentence stays one that can be read.
 FALLBACKS_NAMED = 2
-# Reads per step from which a line reads several values, and the sentence says how many (reads): one that a step now and
-# then makes twice is still one. A judgement.
-SEVERAL_READS_FROM = 1.5
 # The sentence where the steps gave the device nothing to do: a step's time is then no time of training.
 NO_GRAPH = (
     "Unknown: no graph ran in {steps}, because nothing cuts the graph. The host only notes what the device is to do, "
@@ -193,7 +187,7 @@ def sentence_of(run: Run, usual: UsualStep, hidden: float, rows: Rows) -> str:
             text = compiles + ("" if times.seen else UNSEEN) + detail
     if run.predicted:
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
-    if (bound.word == "sync" or bound.waits) and _waits_alone(run, bound):
+    if (bound.word == "sync" or bound.waits) and waits_alone(run, bound):
         for read, wait in A_WAIT.items():
             text = text.replace(read, wait)
     if any(host.blind for host in run.hosts):
@@ -214,7 +208,7 @@ def _by_turns(run: Run) -> str:
 def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     """What the verdict adds on the cause that it names: its line, its op; empty where nothing is known."""
     if bound.word == "sync" or bound.waits:
-        return _named_read(run, rows.host_stacks, bound)
+        return named_read(run, rows.host_stacks, bound)
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
     if bound.turns or bound.ahead or bound.is_either:
@@ -234,45 +228,6 @@ def _most_of_device(run: Run, times: StepTimes, rows: Rows) -> str:
 
         said = said_of_unused(run, rows.ops)
     return said or said_of_repeated(rows.ops) + main_op(times.busy, rows.ops, rows.loops)
-
-
-def _read_often(run: Run, bound: Bound) -> HostReadRow | None:
-    """The read of most steps that blocks longest. One that happens once, at the end say, waits longest of all.
-
-    Where the verdict is about graphs that reads run, it is one that does: a wait for the end of the step blocks longer.
-    """
-    often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
-    rows = [each for each in host_read_rows(run.hosts) if each.occurrences >= often]
-    if bound.again or bound.by_cuts:
-        graphs = [each for host in run.hosts for each in host.read_graphs if each.again_ps or not bound.again]
-        running = {(each.call, each.source) for each in graphs}
-        rows = [each for each in rows if (each.call, each.source) in running] or rows
-    return rows[0] if rows else None
-
-
-def _named_read(run: Run, stacks: list[HostStackRow], bound: Bound) -> str:
-    """The read that the verdict is about, its line, and where in a library it is; empty where no line is known."""
-    read = _read_often(run, bound)
-    if read is None or not read.source:
-        return ""
-    it_is = "The longest read is" if bound.waits else "It is"
-    noted = read.inside is not None
-    inside = noted_place(read.inside or {}) if noted else library_place(stacks, part.HOST_SYNC, read.source)
-    within = f" (in {inside})" if inside else ""
-    return f" {it_is} {spoken_read(read.call, run.hosts[0].framework)} at {read.source}{within}{_how_often(run, read)}."
-
-
-def _how_often(run: Run, read: HostReadRow) -> str:
-    """How often per step a line reads, where it reads several values; else empty."""
-    steps = sum(len(host.steps) for host in run.hosts)
-    times = read.occurrences / steps
-    about = "" if read.occurrences % steps == 0 else "about "
-    return f", {about}{times:.0f} times per step" if times >= SEVERAL_READS_FROM else ""
-
-
-def _waits_alone(run: Run, bound: Bound) -> bool:
-    read = _read_often(run, bound)
-    return read is not None and read.call in WAITS_ALONE
 
 
 def _fallen_back(fallbacks: list[FallbackRow]) -> str:
