@@ -30,6 +30,8 @@ PREFLIGHT_SCHEMA = "tpuprof.preflight/1"
 # Steps that a capture waits for at least, where it is asked for no other number (steps). A command that is to capture
 # the same part of training again states another one.
 USUAL_WARMUP = 3
+# Steps of a capture of many: what a rate of rare events needs (steps).
+MANY_STEPS = 50
 # Classes of step lengths per doubling in the notes on what came after a capture (classes): class c is of `2 ** (c / 4)`
 # microseconds, and a step is within a tenth of its class's length.
 CLASSES_PER_DOUBLING = 4

@@ -6,11 +6,11 @@ import pytest
 
 from tpuprof.analysis.sections.compiles_elsewhere import MOST_FROM_SHARE, compiles_elsewhere
 from tpuprof.analysis.sections.why import decision_rows
-from tpuprof.model.compile.compiling_later import MANY_STEPS
 from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.step_times import StepTimes
+from tpuprof.run_folder import MANY_STEPS
 
 
 def verdict(at=(0, 2, 4, 11, 41), share=0.9, steps=42, compiling=0.0, made=None, **more):

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from tests.builders import TraceBuilder
-from tpuprof.analysis.sections import usual_step as sections
 from tpuprof.analysis.sections.steps import mean_step
 from tpuprof.analysis.sections.usual_step import usual_step
+from tpuprof.model import comes_again
 from tpuprof.model.compile import recurrence
 from tpuprof.model.compile.recurrence import CLASSES_PER_DOUBLING, AfterCapture, History
 from tpuprof.model.decisions import Decisions
@@ -131,5 +131,5 @@ def test_how_long_a_later_step_must_be_to_count(found, share, name):
 @pytest.mark.parametrize(("later", "name"), [(None, "input"), (19.9, "input"), (20.1, "gc")])
 def test_looks_at_later_steps_tell_how_much_of_it_comes_again(found, monkeypatch, later, name):
     """Mining once in 67 steps held 25 % of the time, and as much later: "more seldom", as the machine was quieter."""
-    monkeypatch.setattr(sections, "later_cost", lambda host, row: later if row == 0 else None)
+    monkeypatch.setattr(comes_again, "later_cost", lambda host, row: later if row == 0 else None)
     assert named(found(BATCH + 11)) == name

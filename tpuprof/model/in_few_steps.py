@@ -10,7 +10,6 @@ import numpy as np
 from tpuprof.model.median import median
 from tpuprof.model.steps.table import TYPICAL_UP_TO
 from tpuprof.model.verdict_words import NAMED_FROM_SHARE
-from tpuprof.report.step_times import AHEAD_BELOW
 from tpuprof.units import counted, format_ms, format_share
 
 # Share of a cost that must lie in a few steps for it to be theirs: what the other steps have is then next to nothing.
@@ -58,6 +57,9 @@ def said_of_mean(wall: Sequence[float], idle: Sequence[float]) -> str:
     few = few_of(more)
     if not few or sum(more) < NAMED_FROM_SHARE * sum(wall):
         return ""
+    # Imported here: most runs have no such steps.
+    from tpuprof.report.step_times import AHEAD_BELOW
+
     first = sorted(zip(more, wall, strict=True), reverse=True)[:few]
     mean, most = sum(ms for _, ms in first) / few, max(ms for _, ms in first)
     longest = f"{'takes' if few == 1 else 'take'} {format_ms(mean)}"

@@ -6,7 +6,6 @@ import numpy as np
 
 from tpuprof.decode.debug_text import DebugCompile
 from tpuprof.model.compile.compiles import Compile
-from tpuprof.model.compile.compiling_later import warmup_to_compiles
 from tpuprof.model.compile.growth import graphs_grow
 from tpuprof.model.compile.recurrence import AGAIN, Returns, late_of, returns
 from tpuprof.model.host_run import HostRun
@@ -136,8 +135,16 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
         graphs_before=sum(each.compiles for each in host.records if each.before) if host.records else None,
         seconds_before=compile_seconds_before(host.records) if host.records else None,
         source_before="" if no_line_compiled_longest(host.records) else longest_compile_before(host.records),
-        warmup_to_compiles=warmup_to_compiles(host),
+        warmup_to_compiles=_warmup_to_compiles(host),
     )
+
+
+def _warmup_to_compiles(host: HostRun) -> int | None:
+    if host.after is None or not host.after.lines:
+        return None
+    from tpuprof.model.compile.compiling_later import warmup_to_compiles
+
+    return warmup_to_compiles(host)
 
 
 def _returns(host: HostRun, rows: list[CompileRow]) -> str:

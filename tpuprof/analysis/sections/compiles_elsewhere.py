@@ -7,7 +7,6 @@ nothing of what holds the run up, and what the process counted after them does.
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.compile.compiling_later import warmup_to_compiles
 from tpuprof.model.compile.recurrence import RETURNS_FROM_STEPS, AfterCapture, occasions
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE
 from tpuprof.model.decisions import SHARE_OF_TIME, Decisions
@@ -44,6 +43,8 @@ def compiles_elsewhere(hosts: list[HostRun], times: StepTimes, decisions: Decisi
         no="what the captured steps do is the verdict",
     ):
         return None
+    from tpuprof.model.compile.compiling_later import warmup_to_compiles
+
     warmup = warmup_to_compiles(host)
     said = SENTENCE.format(
         compiling=after.compiling_steps,

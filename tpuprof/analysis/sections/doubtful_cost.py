@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tpuprof.analysis.sections.read_words import says_several
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.schema import Finding, Savings, Verdict
 from tpuprof.rules.base import FAILED, PASSED, UNAVAILABLE
@@ -43,6 +42,8 @@ NO_PRICE = "nothing in this capture tells"
 
 def _without(verdict: Verdict) -> str:
     """What a step is without."""
+    from tpuprof.analysis.sections.read_words import says_several
+
     what = _WITHOUT[verdict.bound]
     return _SEVERAL.get(what, what) if says_several(verdict.sentence) else what
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tpuprof.analysis.sections.next_values import capture_of, values_of
-from tpuprof.model.compile.compiling_later import MANY_STEPS
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.host.vocabulary import PYTORCH, TORCH_XLA
 from tpuprof.model.run_facts import was_sampled
@@ -23,7 +22,7 @@ from tpuprof.report.schema import Finding, Report
 from tpuprof.report.triage import VERDICT, NextMeasurement
 from tpuprof.rules.runner import REPLAY_DISAGREES
 from tpuprof.rules.shared.recompiles import UNSEEN_CAUSE
-from tpuprof.run_folder import RUN_INFO
+from tpuprof.run_folder import MANY_STEPS, RUN_INFO
 
 # Steps that answer what too few could not (steps): twice the default.
 MORE_STEPS = 16

@@ -12,7 +12,6 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.without_compiles import without_compiles
-from tpuprof.model.comes_again import later_cost
 from tpuprof.model.compile.recurrence import MIN_STEPS_LEFT
 from tpuprof.model.compile_verdict import compile_word
 from tpuprof.model.decisions import MS, SHARE, Decisions
@@ -91,6 +90,9 @@ def _comes_as_often(hosts: list[HostRun], spent: list[float], bound: Bound, deci
 
     Means do not tell it where recording, or other work of the machine, makes all captured steps longer.
     """
+    # Imported here, as below: few captures hold a cause in one step alone.
+    from tpuprof.model.comes_again import later_cost
+
     row = int(np.argmax(spent))
     for host in hosts:
         if row < len(host.steps):

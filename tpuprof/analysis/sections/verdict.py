@@ -11,8 +11,6 @@ from tpuprof.analysis.sections.host_behind import said_of_work_behind
 from tpuprof.analysis.sections.host_words import host_beside, host_sentence, in_words_of, with_event
 from tpuprof.analysis.sections.keeps_up import in_captured_steps
 from tpuprof.analysis.sections.main_op import callback_op, main_op
-from tpuprof.analysis.sections.read_words import named_read, waits_alone
-from tpuprof.analysis.sections.repeated_words import said_of_repeated
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.sparse_words import with_sparse
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
@@ -187,8 +185,10 @@ def sentence_of(run: Run, usual: UsualStep, hidden: float, rows: Rows) -> str:
             text = compiles + ("" if times.seen else UNSEEN) + detail
     if run.predicted:
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
-    if (bound.word == "sync" or bound.waits) and waits_alone(run, bound):
-        for read, wait in A_WAIT.items():
+    if bound.word == "sync" or bound.waits:
+        from tpuprof.analysis.sections.read_words import waits_alone
+
+        for read, wait in A_WAIT.items() if waits_alone(run, bound) else ():
             text = text.replace(read, wait)
     if any(host.blind for host in run.hosts):
         text = text.replace(NO_PLANE, NO_WORK)
@@ -208,6 +208,8 @@ def _by_turns(run: Run) -> str:
 def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     """What the verdict adds on the cause that it names: its line, its op; empty where nothing is known."""
     if bound.word == "sync" or bound.waits:
+        from tpuprof.analysis.sections.read_words import named_read
+
         return named_read(run, rows.host_stacks, bound)
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
@@ -227,7 +229,11 @@ def _most_of_device(run: Run, times: StepTimes, rows: Rows) -> str:
         from tpuprof.analysis.sections.unused_words import said_of_unused
 
         said = said_of_unused(run, rows.ops)
-    return said or said_of_repeated(rows.ops) + main_op(times.busy, rows.ops, rows.loops)
+    if not said and any(len(host.devices) > 1 for host in run.hosts):
+        from tpuprof.analysis.sections.repeated_words import said_of_repeated
+
+        said = said_of_repeated(rows.ops)
+    return said or main_op(times.busy, rows.ops, rows.loops)
 
 
 def _fallen_back(fallbacks: list[FallbackRow]) -> str:

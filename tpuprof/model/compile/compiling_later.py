@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from tpuprof.model.host_run import HostRun
+from tpuprof.run_folder import MANY_STEPS
 
-# Steps that a capture of many steps has: compiles that come later are in none of them (steps). What a rate of rare
-# events needs.
-MANY_STEPS = 50
 # Share of the compiles after the capture that may come before the steps to capture (share): a single early one, of a
 # log, is not what takes the time. A judgement.
 EARLIER_SHARE = 0.25
