@@ -193,6 +193,7 @@ def with_ceiling(gain, ceiling):
     class Pricing:
         slowed_by_tools = False
         step_ms, usual_step_ms, sees_device = 100.0, 100.0, True
+        unrecorded_ms = None
 
         def disturbed_share(self, price):
             return 0.0

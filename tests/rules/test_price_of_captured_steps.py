@@ -11,6 +11,7 @@ from tpuprof.model.outside_capture import STRETCHED_FROM
 from tpuprof.model.steps.table import HIGH, Steps, StepSource
 from tpuprof.report.schema import Savings
 from tpuprof.rules.base import Outcome, Price
+from tpuprof.rules.later_steps import BEGINS_LOWER_FROM
 from tpuprof.rules.pricing import Pricing, doubted
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import _finding
@@ -33,7 +34,6 @@ def pricing(after_ms, steps=MIN_STEPS_AFTER, compiles_ms=0.0):
         (240.0, 250.0, MIN_STEPS_AFTER, True),
         (460.0, 250.0, MIN_STEPS_AFTER - 1, False),
         (460.0, CAPTURED_MS / STRETCHED_FROM - 1, MIN_STEPS_AFTER, True),
-        (460.0, CAPTURED_MS / STRETCHED_FROM + 1, MIN_STEPS_AFTER, False),
     ],
 )
 def test_a_price_of_steps_that_recording_stretches(saved, after_ms, steps, said):
@@ -52,6 +52,30 @@ def test_a_price_of_steps_that_recording_stretches(saved, after_ms, steps, said)
 def test_a_price_that_begins_at_nothing_says_nothing_of_where_it_begins():
     found = pricing(250.0).of_captured_steps(Savings(0.0, 200.0, "bound"))
     assert found.note == "without tpuprof a step takes 250 ms"
+
+
+@pytest.mark.parametrize(
+    ("saved", "after_ms", "said"),
+    [
+        # Far shorter steps have another rule, see above.
+        (460.0, CAPTURED_MS / STRETCHED_FROM + 1, True),
+        (200.0, CAPTURED_MS / BEGINS_LOWER_FROM - 1, True),
+        (200.0, CAPTURED_MS / BEGINS_LOWER_FROM + 1, False),
+        (0.0, CAPTURED_MS / STRETCHED_FROM + 1, False),
+    ],
+)
+def test_a_price_begins_with_what_somewhat_shorter_steps_save(saved, after_ms, said):
+    """ "Saves 18.0 to 18.3 ms" was said of 13.8: captured steps took 49.3 ms, and later ones 44.6."""
+    captured = Savings(saved, saved, "counterfactual", CAPTURED_MS - saved, CAPTURED_MS - saved)
+    found = pricing(after_ms).of_captured_steps(captured)
+    assert found.low == pytest.approx(saved * (after_ms / CAPTURED_MS if said else 1.0))
+    assert (found.high, found.step_low_ms) == (saved, CAPTURED_MS - saved)
+    assert found.step_high_ms == pytest.approx(CAPTURED_MS - found.low)
+    takes = (
+        f"without tpuprof a step takes {after_ms:.0f} ms, and the price begins with what such a step saves"
+    )
+    assert found.note == (takes if said else "")
+    assert not doubted(found)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +104,7 @@ def test_a_price_that_recording_may_have_stretched_is_not_sure(saved, later_ms, 
 
     class Pricing:
         slowed_by_tools, sees_device, step_ms, usual_step_ms = False, True, CAPTURED_MS, CAPTURED_MS
+        unrecorded_ms = pricing(later_ms).unrecorded_ms
 
         def disturbed_share(self, price):
             return 0.0

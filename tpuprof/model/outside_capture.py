@@ -201,12 +201,15 @@ def stretched(
     ]
 
 
-def unrecorded_ps(wall_ps: Int64, after: AfterCapture | None) -> float | None:
-    """What a step takes after the capture with its compiles (ps), where captured ones take far longer; else None."""
+def unrecorded_ps(wall_ps: Int64, after: AfterCapture | None, ratio: float = STRETCHED_FROM) -> float | None:
+    """What a step takes after the capture with its compiles (ps), where captured ones take longer by that; else None.
+
+    `ratio` is how many times as long captured ones must take: far longer, by default.
+    """
     if not len(wall_ps) or after is None or not _counted(after):
         return None
     later = after.took / after.steps * PS_PER_S
-    return later if float(wall_ps.mean()) >= STRETCHED_FROM * later else None
+    return later if float(wall_ps.mean()) >= ratio * later else None
 
 
 def quicker_compiles(compile_ps: Int64, after: AfterCapture | None) -> list[str]:

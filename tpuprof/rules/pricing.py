@@ -10,16 +10,16 @@ from tpuprof import parts as part
 from tpuprof.model.busy_machine import DISTURBED_FROM_SHARE
 from tpuprof.model.device.undisturbed import undisturbed_share
 from tpuprof.model.host_run import HostRun
-from tpuprof.model.outside_capture import unrecorded_ps
 from tpuprof.report.schema import Savings
 from tpuprof.rules.base import Price
 from tpuprof.rules.fed_by_others import MAY_WAIT_INSTEAD, parts_fed_by_others, waits_stay
+from tpuprof.rules.later_steps import UNRECORDED, LaterSteps
 from tpuprof.rules.programs import TORCH_TPU
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import FIT_WITHIN, Simulator, fit
 from tpuprof.simulate.timeline import busiest, read_timeline
-from tpuprof.units import MS_PER_S, format_ms, format_share, ps_to_ms
+from tpuprof.units import format_ms, format_share
 
 COUNTERFACTUAL = "counterfactual"
 # How the texts begin that say why there is no price, and why one is a bound.
@@ -52,8 +52,6 @@ SIDE_BY_SIDE = (
 )
 # From which ratio of the two ends that is worth saying (ratio): below it both look alike.
 NOTED_FROM = 1.05
-# Where a price is more than a whole step takes that nothing records.
-UNRECORDED = "without tpuprof a step takes "
 # What a price leaves out where no trace can tell it: the fix has the device do what the host did.
 REPLACEMENT_COSTS = "what the replacement costs on the device is not in it"
 # What it leaves out where a line reads in each round of a Python loop, which may become one program.
@@ -239,45 +237,22 @@ class Pricing:
         return self.calm if disturbed or price.frees_cpus else 1.0
 
     @cached_property
-    def _with_compiles(self) -> str:
-        """That steps after the capture are meant with their compiles, where those show: a note has them without."""
-        host = _slowest(self._signals.hosts)
-        after = host.after_steps if host is not None else None
-        if after is None or not after.seconds or self.unrecorded_ms is None:
-            return ""
-        bare = self.unrecorded_ms - after.seconds / after.steps * MS_PER_S
-        return " with its compiles" if format_ms(bare) != format_ms(self.unrecorded_ms) else ""
-
-    @cached_property
-    def unrecorded_ms(self) -> float | None:
-        """What a step takes after the capture (ms), where captured ones take far longer; None where they do not."""
+    def later(self) -> LaterSteps:
+        """The steps after the capture, of the slowest host."""
         try:
             host = _slowest(self._signals.hosts)
         except Unavailable:
-            return None
-        found = unrecorded_ps(host.steps.wall_ps, host.after_steps) if host is not None else None
-        return ps_to_ms(found) if found is not None else None
+            host = None
+        return LaterSteps(host)
+
+    @property
+    def unrecorded_ms(self) -> float | None:
+        """What a step takes after the capture (ms), where captured ones take far longer; None where they do not."""
+        return self.later.far_shorter_ms
 
     def of_captured_steps(self, savings: Savings, of_step: float = 1.0) -> Savings:
-        """The savings; as the same share of the shorter step where steps take far less time outside of the capture.
-
-        What recording stretches is the host's time. So a price that such a step has room for begins at that share, and
-        ends where it was: steps outside have a time, and their parts have none. The step that is left is such a one,
-        too. `of_step` is `Price.of_step`: steps outside of the capture hold what is priced as rarely as the price says
-        already.
-        """
-        takes, step_ms = self.unrecorded_ms, (self.step_ms or 0.0) * of_step
-        if takes is None or not step_ms or savings.per != "step":
-            return savings
-        share, fits = min(takes / step_ms, 1.0), savings.high <= takes
-        begins = ", and the price begins with what such a step saves" if savings.low else ""
-        note = f"{UNRECORDED}{format_ms(takes)}{self._with_compiles}"
-        note += begins if fits else ": the price is that of such a step"
-        note = f"{savings.note}; {note}" if savings.note else note
-        low, high = savings.low * share, savings.high * (1.0 if fits else share)
-        return replace(
-            savings, low=low, high=high, step_low_ms=takes - high, step_high_ms=takes - low, note=note
-        )
+        """The savings as far as steps after the capture save as much; `of_step` is `Price.of_step`."""
+        return self.later.savings_of(savings, (self.step_ms or 0.0) * of_step)
 
     def disturbed_share(self, price: Price) -> float:
         """Share of the step by which other work prolongs the device's: host time that it hides may be exposed else."""

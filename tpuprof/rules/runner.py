@@ -337,7 +337,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
     of_step = outcome.price.of_step if outcome.price is not None else 1.0
     captured = _with_step(savings, pricing.step_ms, of_step)
     savings = captured and pricing.of_captured_steps(captured, of_step)
-    if savings is not None and outcome.confidence == "high" and _is_stretched(savings, captured):
+    if savings is not None and outcome.confidence == "high" and _is_stretched(savings, captured, pricing):
         # How much of the price recording adds is not known.
         outcome = replace(outcome, confidence="medium")
     page = rule.page
@@ -358,13 +358,18 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
     )
 
 
-def _is_stretched(savings: Savings, captured: Savings | None) -> bool:
-    """Whether a price of captured steps is another one outside of the capture, where steps are shorter.
+def _is_stretched(savings: Savings, captured: Savings | None, pricing: Pricing) -> bool:
+    """Whether a price of captured steps is another one outside of the capture, where steps are far shorter.
 
     Which parts recording stretches is unknown: the price itself, the rest of the step, or both. One that begins at
     nothing begins there in both.
     """
-    if captured is None or savings.step_high_ms is None or captured.step_high_ms is None:
+    if (
+        pricing.unrecorded_ms is None
+        or captured is None
+        or savings.step_high_ms is None
+        or captured.step_high_ms is None
+    ):
         return False
     return savings.low < captured.low or savings.step_high_ms < captured.step_high_ms
 
