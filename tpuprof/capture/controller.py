@@ -40,10 +40,10 @@ MAX_GIVEN_WAY = 3
 # holds a hundred. 48 steps of 2 ms held forty, and which line had most was chance. More steps than this make a trace
 # larger, and not more certain.
 LEAST_SECONDS, MOST_STEPS = 0.5, 256
-# Share of the recorded steps that may compile for the time of these not to count towards that (share), and the time
-# after which the recording ends all the same (s): of half a second, one compile took 0.31 s, and nine samples were left
-# for 29 steps of 3 ms. With more, compiles are what is to be seen. Judgements.
-FEW_COMPILE_SHARE, MOST_SECONDS_WITH_COMPILES = 0.25, 5.0
+# Share of that time that steps without a compile must last (share) where no more than so many of the recorded steps
+# compile (share), and the time after which the recording ends all the same (s): of half a second, one compile took
+# 0.31 s, and nine samples were left for 29 steps of 3 ms. With more, compiles are what is to be seen. Judgements.
+QUIET_SHARE, FEW_COMPILE_SHARE, MOST_SECONDS_WITH_COMPILES = 0.5, 0.25, 5.0
 # Where a loader hands batches over several at once and training waits for them, how often it does so in a recording at
 # least where no number of steps was asked for (bursts), and the time after which that ends all the same (s). In 8 steps
 # of 35 ms there was one wait for 8 batches or none. Judgements.
@@ -322,7 +322,8 @@ class Controller:
         """Of steps that nobody counted: short ones, and those that wait for data now and then, are more."""
         took = self._clock() - self._started
         few = current.compiling <= FEW_COMPILE_SHARE * current.steps and took < MOST_SECONDS_WITH_COMPILES
-        short = took - (current.compiling_seconds if few else 0.0) < self.plan.seconds
+        quiet = took - current.compiling_seconds
+        short = took < self.plan.seconds or (few and quiet < QUIET_SHARE * self.plan.seconds)
         between = took < MOST_SECONDS_FOR_BURSTS and current.steps < BURSTS_HELD * self._burst()
         return current.steps >= MOST_STEPS or not (short or (self.plan.seconds and between))
 
