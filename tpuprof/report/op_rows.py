@@ -107,6 +107,10 @@ class OpRows(Sequence[OpRow]):
         values = self._columns[name]
         return [values[row] for row in self._rows]
 
+    def ms_per_step(self) -> float:
+        """Device time of their own that all rows take (ms per step and device), as far as it is known."""
+        return sum([ms or 0.0 for ms in self.column("self_ms_per_step")])
+
     def devices(self) -> Iterable[str]:
         """Names of devices that ran them, each once or more often."""
         cores = self._columns["cores"]

@@ -17,15 +17,11 @@ def said_of_repeated(ops: Sequence[OpRow]) -> str:
     rows = OpRows.of(ops)
     compute = rows.where([kind == "compute" for kind in rows.column("kind")])
     same = compute.where([bool(devices) for devices in compute.column("repeated")])
-    total = _ms(compute)
+    total = compute.ms_per_step()
     if not len(same) or not total:
         return ""
     devices = max(same.column("repeated"))
-    share = min(_ms(same) / total, 1.0)
+    share = min(same.ms_per_step() / total, 1.0)
     if share * (1 - 1 / devices) < REPEATED_FROM_SHARE:
         return ""
     return f" Each of {devices} devices computes the same in ops that take {format_share(share)} of its time."
-
-
-def _ms(rows: OpRows) -> float:
-    return sum([each or 0.0 for each in rows.column("self_ms_per_step")])

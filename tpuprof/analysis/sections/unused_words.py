@@ -21,13 +21,9 @@ def said_of_unused(run: Run, ops: Sequence[OpRow]) -> str:
     if work is None or not work.multiplies or not work.found:
         return ""
     rows = OpRows.of(ops)
-    total = _ms(rows.where(kind == "compute" for kind in rows.column("kind"))) or 1.0
-    least, most = (_ms(each) / total for each in rows_of_unused(rows, work))
+    total = rows.where([kind == "compute" for kind in rows.column("kind")]).ms_per_step() or 1.0
+    least, most = (each.ms_per_step() / total for each in rows_of_unused(rows, work))
     if most < UNUSED_FROM_SHARE:
         return ""
     shares = text_range(format_share(least), format_share(min(most, 1.0)))
     return f" {shares} of the device's time computes gradients that no optimizer uses."
-
-
-def _ms(rows: OpRows) -> float:
-    return sum(each or 0.0 for each in rows.column("self_ms_per_step"))

@@ -21,6 +21,7 @@ from tpuprof.model.compile.later_part import said_of_later_steps
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence, compiles_in
 from tpuprof.model.decisions import Decisions
+from tpuprof.model.device.activity import are_several
 from tpuprof.model.device.recorded_devices import BY_TURNS
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.model.host_run import HostRun
@@ -229,7 +230,7 @@ def _most_of_device(run: Run, times: StepTimes, rows: Rows) -> str:
         from tpuprof.analysis.sections.unused_words import said_of_unused
 
         said = said_of_unused(run, rows.ops)
-    if not said and any(len(host.devices) > 1 for host in run.hosts):
+    if not said and any(are_several(host.devices) for host in run.hosts):
         from tpuprof.analysis.sections.repeated_words import said_of_repeated
 
         said = said_of_repeated(rows.ops)

@@ -6,7 +6,7 @@ PJRT_DEVICE=CPU leaves on host threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -220,3 +220,8 @@ def no_ops() -> tuple[OpNames, OpEvents]:
     return OpNames([], [], [], none, [], [], [], none, none, op_lines([], [], [])), OpEvents(
         none, none, none, none
     )
+
+
+def are_several(devices: Sequence[DeviceActivity]) -> bool:
+    """Whether these stand for more than one device: on CPU one stands for all virtual ones."""
+    return sum(each.count for each in devices) > 1

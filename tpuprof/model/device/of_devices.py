@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.model.compile.recurrence import History
-from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.activity import DeviceActivity, are_several
 from tpuprof.model.device.collective_role import collective_roles
 from tpuprof.model.device.fusions import read_fusions
 from tpuprof.model.device.loops import find_loops
@@ -56,7 +56,7 @@ def _of_main_program(
         from tpuprof.model.device.lines_of_program import lines_of_program
 
         found["program_lines"] = lines_of_program(program, protos)
-    if len(devices) > 1 or any(each.count > 1 for each in devices):
+    if are_several(devices):
         from tpuprof.model.device.alike_inputs import alike_inputs
 
         found["alike_inputs"] = alike_inputs(protos.get(program, b""))
