@@ -75,3 +75,12 @@ def test_without_samples_or_later_steps_nothing_is_known():
     assert (
         later_cost(SimpleNamespace(**{**vars(there), "activity": SimpleNamespace(samples=none)}), 2) is None
     )
+
+
+def test_a_step_that_nobody_looked_into_is_at_no_place():
+    """What is seldom anywhere would be its own: a look in a hundred steps."""
+    there = host(*CAPTURED, stacks=LOOKS)
+    samples = sampled((TRAIN, 400_000), (MINING, 100))
+    nowhere = SimpleNamespace(**{**vars(there), "activity": SimpleNamespace(samples=samples)})
+    nowhere.steps = SimpleNamespace(start=np.array([600_000]), end=np.array([600_100]))
+    assert later_cost(nowhere, 0) is None

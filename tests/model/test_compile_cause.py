@@ -501,8 +501,8 @@ def test_an_input_that_grows_does_so_where_it_is_joined_with_more(fused):
     assert (cause.kind, cause.source) == ("shape", "m.py:31")
 
 
-def fused_mask(length):
-    """A fusion that makes a mask at line 20, and looks a batch of tokens up at line 34."""
+def fused_mask(length, copied):
+    """A fusion that makes a mask at line 20, and looks a batch of tokens up at line 34, or a copy of it."""
     said = 'metadata={{op_name="a" source_file="m.py" source_line={}}}'
     mask, lookup = said.format(20), said.format(34)
     return parse_hlo_text(
@@ -520,12 +520,14 @@ def fused_mask(length):
 ENTRY %main (tokens: s64[16,{length}], w: f32[]) -> f32[16,{length}] {{
   %tokens = s64[16,{length}]{{1,0}} parameter(0)
   %w = f32[] parameter(1)
-  ROOT %out = f32[16,{length}]{{1,0}} fusion(%tokens, %w), kind=kLoop, calls=%looks
+  %moved = s64[16,{length}]{{1,0}} copy(%tokens)
+  ROOT %out = f32[16,{length}]{{1,0}} fusion({"%moved" if copied else "%tokens"}, %w), kind=kLoop, calls=%looks
 }}
 """
     )
 
 
-def test_a_changed_input_is_used_where_the_ops_of_a_fusion_work_on_it():
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_changed_input_is_used_where_the_ops_of_a_fusion_work_on_it(copied):
     """Line 20 made a mask of the new length, and was named for `s64[16,26] became s64[16,27]`."""
-    assert compare(fused_mask(27), fused_mask(26)).source == "m.py:34"
+    assert compare(fused_mask(27, copied), fused_mask(26, copied)).source == "m.py:34"

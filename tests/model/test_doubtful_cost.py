@@ -119,3 +119,14 @@ def test_other_verdicts_and_other_heads():
     assert weakened(ahead, [finding(low=0.0)], TIMES).sentence.startswith(
         "Predicted, not measured: Perhaps sync-bound: "
     )
+
+
+def test_a_doubt_within_a_sentence_begins_small():
+    """ "The steps alone are Perhaps sync-bound" would stand behind what most of the time goes to."""
+    within = replace(
+        SYNC, sentence="Most of it lies between the steps. The steps alone are sync-bound: a read costs."
+    )
+    said = weakened(within, [finding(low=0.0)], TIMES).sentence
+    assert said.startswith(
+        "Most of it lies between the steps. The steps alone are perhaps sync-bound: a read costs."
+    )

@@ -7,18 +7,13 @@ or quieter then. Looks at the training thread in long later steps tell it as wel
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 import numpy as np
 
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER
 from tpuprof.model.host_run import HostRun
-from tpuprof.model.long_later import AT_ONE_PLACE, NEVER_BEFORE, SAMPLES_FROM
-from tpuprof.report.user_frames import user_functions
+from tpuprof.model.long_later import AT_ONE_PLACE, NEVER_BEFORE, SAMPLES_FROM, places_of
 from tpuprof.units import MS_PER_S
-
-# Name of a function, its file, and a line of it or nothing.
-Place = tuple[str, str, str]
 
 
 def later_cost(host: HostRun, row: int) -> float | None:
@@ -32,36 +27,29 @@ def later_cost(host: HostRun, row: int) -> float | None:
     own = _own_places(host, row)
     if not own:
         return None
-    looks = sum(times for stack, times in long.stacks.items() if own & _places(reversed(stack.split("\n"))))
+    looks = sum(times for stack, times in long.stacks.items() if own & places_of(reversed(stack.split("\n"))))
     # Looks begin when the usual time is over.
     excess = long.seconds - long.steps * long.usual_seconds
     return MS_PER_S * looks / sum(long.stacks.values()) * excess / long.judged
 
 
-def _own_places(host: HostRun, row: int) -> set[Place]:
+def _own_places(host: HostRun, row: int) -> set[tuple[str, ...]]:
     """Where the thread is for most of the sampled time of one step, and in no other step but by accident."""
     samples = host.activity.samples
     if samples is None or not samples.stacks:
         return set()
     start, end = int(host.steps.start[row]), int(host.steps.end[row])
-    length = np.clip(np.minimum(samples.end, end) - np.maximum(samples.start, start), 0, None)
-    inside: Counter[Place] = Counter()
-    every: Counter[Place] = Counter()
+    whole = samples.end - samples.start
+    own = np.clip(np.minimum(samples.end, end) - np.maximum(samples.start, start), 0, None)
+    known = samples.stack >= 0
+    inside, every = (
+        np.bincount(samples.stack[known], length[known], len(samples.stacks)) for length in (own, whole)
+    )
+    here: Counter[tuple[str, ...]] = Counter()
+    beside: Counter[tuple[str, ...]] = Counter()
     for index, stack in enumerate(samples.stacks):
-        at = samples.stack == index
-        for place in _places(stack.frames):
-            inside[place] += int(length[at].sum())
-            every[place] += int((samples.end - samples.start)[at].sum())
-    beside = int((samples.end - samples.start).sum()) - int(length.sum())
-    return {
-        place
-        for place, time in inside.items()
-        if time >= AT_ONE_PLACE * int(length.sum()) and every[place] - time <= NEVER_BEFORE * beside
-    }
-
-
-def _places(frames: Iterable[str]) -> set[Place]:
-    found: set[Place] = set()
-    for (name, path, _), (_, line) in user_functions(frames).items():
-        found |= {(name, path, ""), (name, path, line)}
-    return found
+        for place in places_of(stack.frames):
+            here[place] += inside[index]
+            beside[place] += every[index] - inside[index]
+    least, most = AT_ONE_PLACE * int(own.sum()), NEVER_BEFORE * int((whole - own).sum())
+    return {place for place, time in here.items() if time > 0 and time >= least and beside[place] <= most}

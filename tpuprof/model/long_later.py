@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -170,6 +171,12 @@ def _profiles(long: LongSteps, source: str) -> bool:
     return bool(source) and profiling > AT_ONE_PLACE * sum(times for _, times in at)
 
 
+def places_of(frames: Iterable[str]) -> set[tuple[str, ...]]:
+    """The user's functions of a stack (name, file), and the line that each is at (name, file, line)."""
+    functions = user_functions(frames).items()
+    return {place for (name, path, _), (_, line) in functions for place in ((name, path), (name, path, line))}
+
+
 class Before:
     """Whether the captured steps' samples saw a function (name, file), or a line of it, for more than an accident.
 
@@ -187,10 +194,9 @@ class Before:
         self._looks: Counter[tuple[str, ...]] = Counter()
         self._total, self._every = float(length.sum()), len(samples.seen)
         for row, stack in enumerate(samples.stacks):
-            for (name, path, _), (_, line) in user_functions(stack.frames).items():
-                for place in ((name, path), (name, path, line)):
-                    self._time[place] += by_stack[row]
-                    self._looks[place] += int(looks[row])
+            for place in places_of(stack.frames):
+                self._time[place] += by_stack[row]
+                self._looks[place] += int(looks[row])
 
     def __call__(self, *place: str) -> bool:
         """Whether it did."""

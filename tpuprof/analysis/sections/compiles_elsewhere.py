@@ -27,16 +27,18 @@ def compiles_elsewhere(hosts: list[HostRun], times: StepTimes, decisions: Decisi
     """The verdict where compiles after the captured steps hold the run up, and those hold none; None elsewhere."""
     if not times.wall or times.parts.get(part.COMPILE, 0.0) >= COMPILES_FROM_SHARE * times.wall:
         return None
-    found = [host.after for host in hosts if host.after is not None and _goes_on(host.after, len(host.steps))]
+    found = [
+        (host.after, host)
+        for host in hosts
+        if host.after is not None and _goes_on(host.after, len(host.steps))
+    ]
     if not found or len(found) < len(hosts):
         return None
-    host = max(hosts, key=lambda each: each.after.compile_share if each.after is not None else 0.0)
-    after = host.after
-    assert after is not None
+    after, host = max(found, key=lambda each: each[0].compile_share)
     share = after.compile_share
     if not decisions.at_least(
         "compiles go on after the capture, whose steps hold none; their share of the time there",
-        min(each.compile_share for each in found),
+        min(each.compile_share for each, _ in found),
         MOST_FROM_SHARE,
         SHARE_OF_TIME,
         yes="they are what holds the run up, whatever the captured steps do",

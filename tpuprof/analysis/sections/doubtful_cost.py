@@ -114,9 +114,10 @@ def _how_much(price: Savings, cost: float) -> str:
 
 
 def _perhaps(sentence: str) -> str:
-    """`Sync-bound: …` as `Perhaps sync-bound: …`, also behind another head."""
+    """`Sync-bound: …` as `Perhaps sync-bound: …`, also behind another head, and within a sentence."""
     at = sentence.find(_BOUND)
     if at < 0:
         return sentence
     begin = sentence.rfind(" ", 0, at) + 1
-    return f"{sentence[:begin]}Perhaps {sentence[begin].lower()}{sentence[begin + 1 :]}"
+    perhaps = "perhaps" if sentence[begin].islower() else "Perhaps"
+    return f"{sentence[:begin]}{perhaps} {sentence[begin].lower()}{sentence[begin + 1 :]}"

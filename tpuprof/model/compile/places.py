@@ -68,12 +68,10 @@ def _lines_of_uses(
         if not hops or origin.name not in user.operands:
             continue
         if user.opcode == "fusion":
-            at = user.operands.index(origin.name)
-            for inner in (
-                module.computations[name] for name in user.called_names() if name in module.computations
-            ):
-                for each in inner.parameters()[at : at + 1]:
-                    yield from _lines_of_uses(module, inner, each, hops - 1)
+            for inner, given in _given(module, user, {origin.name}):
+                for each in inner.parameters():
+                    if each.name in given:
+                        yield from _lines_of_uses(module, inner, each, hops - 1)
         elif place := source_of(user):
             yield place
         elif user.opcode in _SPREADS:
@@ -103,9 +101,10 @@ def first_use(module: HloModule, computation: Computation, origin: Instruction) 
 
     Of a fusion, ops that work on the value come first: it computes other values as well.
     """
-    users = _users(computation, {origin.name})
+    names = {origin.name}
     for _ in range(_HOPS):
-        inner = [used for user in users for used in _used_inside(module, user, origin)]
+        users = _users(computation, names)
+        inner = [used for user in users for used in _used_inside(module, user, names)]
         within = [
             each
             for user in users
@@ -116,7 +115,7 @@ def first_use(module: HloModule, computation: Computation, origin: Instruction) 
             places = [place for each in ops if (place := source_of(each))]
             if places:
                 return min(places, key=line_order)
-        users = _users(computation, {each.name for each in users})
+        names = {each.name for each in users}
     return ""
 
 
@@ -124,23 +123,25 @@ def _users(computation: Computation, names: set[str]) -> list[Instruction]:
     return [each for each in computation if names.intersection(each.operands)]
 
 
-def _used_inside(module: HloModule, user: Instruction, origin: Instruction) -> list[Instruction]:
-    """The nearest ops with a source line that use a value inside a fusion; empty where `user` is none of it."""
-    if user.opcode != "fusion" or origin.name not in user.operands:
-        return []
-    number = user.operands.index(origin.name)
-    inner = next(
-        (module.computations[name] for name in user.called_names() if name in module.computations), None
-    )
-    if inner is None:
-        return []
-    names = {each.name for each in inner.parameters()[number : number + 1]}
-    for _ in range(_HOPS):
-        users = _users(inner, names)
-        if any(map(source_of, users)):
-            return users
-        names = {each.name for each in users}
+def _used_inside(module: HloModule, user: Instruction, names: set[str]) -> list[Instruction]:
+    """The nearest ops with a source line that use one of these values inside a fusion; empty where `user` is none."""
+    for inner, given in _given(module, user, names):
+        reached = given
+        for _ in range(_HOPS):
+            users = _users(inner, reached)
+            if any(map(source_of, users)):
+                return users
+            reached = {each.name for each in users}
     return []
+
+
+def _given(module: HloModule, user: Instruction, names: set[str]) -> Iterator[tuple[Computation, set[str]]]:
+    """What a fusion computes, and how those of these values that it is given are named in there."""
+    if user.opcode != "fusion":
+        return
+    for inner in (module.computations[name] for name in user.called_names() if name in module.computations):
+        given = zip(user.operands, inner.parameters(), strict=False)
+        yield inner, {parameter.name for operand, parameter in given if operand in names}
 
 
 def joined_at(module: HloModule, parameter: Instruction) -> str:
@@ -153,11 +154,8 @@ def joined_at(module: HloModule, parameter: Instruction) -> str:
             continue
         if user.opcode == _JOINS:
             return source_of(user)
-        number = user.operands.index(parameter.name)
-        for name in user.called_names() if user.opcode == "fusion" else ():
-            inner = module.computations.get(name)
-            given = {each.name for each in inner.parameters()[number : number + 1]} if inner else set()
-            for each in inner or ():
+        for inner, given in _given(module, user, {parameter.name}):
+            for each in inner:
                 if each.opcode == _JOINS and given.intersection(each.operands) and source_of(each):
                     return source_of(each)
     return ""
