@@ -2,11 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.analysis.sections.measure_next import measure_next
+from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.run_folder import NOTES, aftermath_name
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "input_starved"
@@ -46,6 +49,24 @@ def test_what_no_captured_step_holds_is_said_and_is_a_finding(run):
     assert "--steps 11 " in command
     # The verdict has said what these warnings guess at.
     assert not [each for each in report.warnings if "batches may have been ready" in each]
+
+
+@pytest.mark.parametrize(
+    ("held_by", "captured", "steps", "advice"),
+    [
+        (42, 51, 102, "The longer capture may hold one of them."),
+        (42, 42, 84, "The longer capture may hold one of them."),
+        (42, 41, 42, "The longer capture holds one of them."),
+    ],
+)
+def test_a_capture_that_held_none_is_not_advised_again(run, held_by, captured, steps, advice):
+    """ "--steps 42: the longer capture holds one of them" was said of a capture of 51 steps, and it held none."""
+    report = run(1.11)
+    report = replace(report, steps=replace(report.steps, count=captured))
+    rows = measure_next(report, Bound("device", 1.0, 1.0), StepTimes(1.0, {}, 1.0, 0.0, 0.0), held_by=held_by)
+    (row,) = [each for each in rows if "long steps" in each.reason]
+    assert f"--steps {steps} " in row.command
+    assert advice in row.advice
 
 
 def test_later_steps_that_are_as_even_as_captured_ones_are_not_told_of(run):

@@ -230,7 +230,7 @@ def measure_next(
     start = quiet if first or changed_after(report) else None
     for reason, decides, remedy in (
         *_of_the_verdict(report, bound, load),
-        *_of_long_steps(held_by),
+        *_of_long_steps(held_by, report.steps.count),
         *_of_figures(report),
         *_of_findings(report),
     ):
@@ -330,11 +330,14 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         yield reason, [OTHER_CAUSES], Remedy((), _CAPTURE, "Cure the compiles, and capture again.")
 
 
-def _of_long_steps(held_by: int) -> Iterator[_Unknown]:
+def _of_long_steps(held_by: int, captured: int) -> Iterator[_Unknown]:
     if held_by:
         reason = "What long steps outside of the capture spend is known from looks at the host alone."
-        command = _HOLDING.format(steps=held_by)
-        yield reason, [VERDICT], Remedy((), command, "The longer capture holds one of them.")
+        advice = "The longer capture holds one of them."
+        if held_by <= captured:
+            # As many steps held none, so they come more seldom than their number says.
+            held_by, advice = 2 * captured, "The longer capture may hold one of them."
+        yield reason, [VERDICT], Remedy((), _HOLDING.format(steps=held_by), advice)
 
 
 def _of_undecided(bound: Bound, load: StepTimes) -> tuple[str, Remedy | None]:
