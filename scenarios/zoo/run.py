@@ -1,11 +1,11 @@
 """Runs programs that know nothing of tpuprof, and says which were captured, unchanged and named right.
 
-    python scenarios/zoo/run.py [NAME ...] [--only TEXT] [--fast] [--again] [--cures] [--cost [--pairs N]]
+    python scenarios/zoo/run.py [NAME ...] [--only TEXT] [--fast] [--again] [--cures] [--cost [--pairs N]] [--own]
 
 Results are kept, one file per program, so that a broken-off run goes on where it stopped; `--again` measures again, and
 `--judge` analyses kept captures again. `--cost` measures what tpuprof costs steps outside the capture, and nothing
-else: a bare and a captured run of each program take turns. At the end docs/zoo.md is written. Exit status: 0 if no
-program is wrong.
+else: a bare and a captured run of each program take turns. `--own` samples how much of those steps is tpuprof's own
+work. At the end docs/zoo.md is written. Exit status: 0 if no program is wrong.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from runner import cures, page, turns
+from runner import cures, own_share, page, turns
 from runner.judge import RIGHT, UNDECIDED
 from runner.keeper import examine, judge_again
 from runner.result import Result, kept
@@ -40,7 +40,7 @@ def main() -> int:
         if options.cures_only:
             print(f"{name:26} {cures.text(truth)}", flush=True)
             continue
-        if options.cost:
+        if options.cost or options.own:
             _measure_cost(truth, options)
             continue
         result = _result(truth, options)
@@ -73,10 +73,12 @@ def _result(truth: Truth, options: argparse.Namespace) -> Result:
 def _measure_cost(truth: Truth, options: argparse.Namespace) -> None:
     if truth.missing or truth.own_profile or not truth.captured:
         return
-    if options.again or turns.kept(truth) is None:
+    if options.cost and (options.again or turns.kept(truth) is None):
         turns.measure(truth, options.pairs)
-    cost = page.cost_of(truth)
-    print(f"{truth.name:26} {cost or 'too few steps behind the capture'}", flush=True)
+    if options.own and (options.again or own_share.kept(truth) is None):
+        own_share.measure(truth)
+    told = own_share.kept(truth) if options.own else page.cost_of(truth)
+    print(f"{truth.name:26} {told or 'too few steps behind the capture'}", flush=True)
 
 
 def _options() -> argparse.Namespace:
@@ -90,6 +92,11 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--cost", action="store_true", help="measure what tpuprof costs steps outside the capture"
+    )
+    parser.add_argument(
+        "--own",
+        action="store_true",
+        help="sample how much of the steps behind the capture is tpuprof's own work",
     )
     parser.add_argument("--cures", action="store_true", help="measure what the cures save as well")
     parser.add_argument("--cures-only", action="store_true", help="measure the cures and nothing else")

@@ -1,5 +1,6 @@
 """Signals given by hand: what is not given is unavailable, as in a run that cannot tell it."""
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -57,7 +58,7 @@ _DERIVED = {
     "is_cpu_plugin", "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "startup_compile_source", "startup_longest_line_share", "startup_unlined_share", "start_graphs", "startup_short_compile_seconds", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "python_reads_if_seen", "python_tools_if_noted", "variables", "features", "spmd", "torch_xla_version",
     "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers", "beside_gathers_share", "one_op_programs_share", "joining_share", "short_ops_share", "ready_reads_ms", "unwaited_reads_ms", "optimizer_reads_ms", "compute_ms",
-    "matmuls", "host_reads", "copied_for", "copied_at", "copying_ms", "compiles_return", "read_graphs", "computed_again_ms", "again_for_ops_ms", "step_source", "host_pace", "late_chip_share", "typical_tracing_ms", "sampled_host_ms", "sampled_late", "cpus_taken", "cpus_shared", "cpus_short", "cpus_free_share", "stacks_if_sampled", "eager_ops", "device_at_most_ms", "unfinished_ms", "own_waits_ms", "scan_retraces", "preflight", "unrolled", "program_lines", "alike_inputs", "held_gradients", "unused_work", "unused_ops", "gradient_resets", "step_count", "cut_may_wait", "graphs_for_reads_ms",
+    "matmuls", "host_reads", "copied_for", "copied_at", "copying_ms", "compiles_return", "read_graphs", "computed_again_ms", "again_for_ops_ms", "step_source", "host_pace", "late_chip_share", "typical_tracing_ms", "sampled_host_ms", "sampled_late", "cpus_taken", "cpus_shared", "cpus_short", "cpus_free_share", "stacks_if_sampled", "eager_ops", "device_at_most_ms", "unfinished_ms", "own_waits_ms", "scan_retraces", "preflight", "unrolled", "program_lines", "alike_inputs", "held_gradients", "unused_work", "unused_ops", "gradient_resets", "step_count", "idle_at_reads_ms", "cut_may_wait", "graphs_for_reads_ms",
 }  # fmt: skip
 
 
@@ -95,6 +96,7 @@ def given(**values):
     values.setdefault("sees_device", True)
     values.setdefault("idles_in_reads", False)
     values.setdefault("turns_at_most", 1.0)
+    values.setdefault("idle_at_reads_ms", math.inf)
     return GivenSignals(**values)
 
 

@@ -116,6 +116,46 @@ def test_programs_train_for_more_steps_where_their_cost_is_measured(zoo):
     assert longer("range(140)", 40, 2) == "range(140)"
 
 
+def test_programs_without_a_number_of_steps_get_more_data(zoo):
+    larger = zoo("turns").larger
+    assert larger("TensorDataset(torch.randn(320, 64), torch.zeros((320,)))  # 3200", "(320", 3) == (
+        "TensorDataset(torch.randn(960, 64), torch.zeros((960,)))  # 3200"
+    )
+    assert larger("return 40 * 16", "40 * 16", 2) == "return 80 * 16"
+    assert larger("range(4)", "", 2) == "range(4)"
+
+
+def test_text_that_says_how_much_data_there_is_is_in_the_program(zoo):
+    """Else it would train for no longer, and end before anything is measured."""
+    truth = zoo("truth")
+    for each in map(truth.load, truth.names()):
+        texts = [path.read_text() for path in (ZOO / each.name).rglob("*.py")]
+        assert any(each.sized_by in text for text in texts), each.name
+
+
+SPY = """process 7:"python train.py";thread (7);<module> (/home/train.py:9);guarded (/pkg/tpuprof/cut.py:4) 12
+process 7:"python train.py";thread (7);<module> (/home/train.py:9);forward (/home/train.py:3) 900
+process 7:"python train.py";thread (7);<module> (/pkg/tpuprof/run.py:1);forward (/home/train.py:3) 50
+process 7:"python train.py";thread (8);HiddenThread._run (/pkg/tpuprof/hidden.py:2);look (/pkg/tpuprof/hidden.py:3) 400
+process 5:"python -m tpuprof capture -- python train.py";thread (5);wait (/pkg/tpuprof/run.py:8) 900
+"""
+
+
+def test_own_work_is_what_the_program_waits_for(zoo):
+    """Not what own threads wait for: their time is what they take of a processor."""
+    read = zoo("own_share").read
+    before = {"5": 1.0, "7": 10.0, "8": 0.5}
+    assert read(SPY, "/pkg/tpuprof/", before, {"5": 1.01, "7": 19.0, "8": 0.53}) == (12, pytest.approx(0.04))
+
+
+@pytest.mark.parametrize(("own", "word"), [(0, "fine"), (15, "fine"), (18, "unclear"), (28, "slow")])
+def test_own_work_is_fine_where_it_is_surely_below_one_percent(zoo, own, word):
+    share = zoo("own_share").OwnShare("", own, 3000, 0.01, 10.0)
+    assert share.word == word
+    assert share.share == pytest.approx(own / 3000 + 0.001)
+    assert share.at_most > share.share
+
+
 def test_turns_hold_ten_steps_within_bounds(zoo):
     turn_of = zoo("turns").turn_of
     assert [turn_of([step] * 9) for step in (0.003, 0.05, 0.5)] == [0.2, 0.5, 1.0]

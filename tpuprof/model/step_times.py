@@ -27,7 +27,8 @@ class StepTimes:
     device plane. `reads` is how many values are read per step (None: of a single step), and `at_most` how long the
     device worked at most where the trace has no device plane (None: unknown). `cpu_wait` is the share of the time that
     the program's threads could have run in which they waited for a CPU; `host_wait` is that of the training thread, and
-    `device_wait` of the device's threads, where it is a CPU: `on_cpu`.
+    `device_wait` of the device's threads, where it is a CPU: `on_cpu`. `turns` is what steps take beyond the slower of
+    host and device, with no more of a lead than the host can have (None: unknown).
     """
 
     wall: float
@@ -53,6 +54,7 @@ class StepTimes:
     host_wait: float = 0.0
     device_wait: float = 0.0
     on_cpu: bool = False
+    turns: float | None = None
 
     @property
     def works(self) -> float:

@@ -384,5 +384,7 @@ def _taking_turns(load: StepTimes, why: Decisions) -> float:
     ):
         return 0.0
     turns = max(load.wall - max(load.busy, load.works), 0.0)
+    if load.turns is not None:
+        turns = min(turns, load.turns)
     # Without the read the thread goes on earlier by what the read blocks, and by no more: the rest are other waits.
     return turns if load.blocked is None else min(turns, max(load.blocked - load.ready, 0.0))

@@ -10,6 +10,7 @@ from tpuprof import parts as part
 from tpuprof.model.compile.recurrence import MIN_STEPS_LEFT
 from tpuprof.model.cpu_plugin import native_seconds
 from tpuprof.model.intervals import Int64
+from tpuprof.model.lost_in_turns import idle_at_reads
 from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, StepColumns, step_columns
 from tpuprof.model.steps.table import TYPICAL_UP_TO
@@ -166,6 +167,19 @@ class StepSignals(TelemetrySignals):
         verdict = self._report.verdict
         alone = verdict.bound == "sync" and f"{TAKE_TURNS}, which costs" in verdict.sentence
         return verdict.share if alone else 1.0
+
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
+    def idle_at_reads_ms(self) -> float:
+        """Idle time of the device per step that reads of the same steps may answer for: what they block, at most."""
+        columns = [
+            idle_at_reads(
+                host.steps.wall_ps - host.breakdown.busy - host.breakdown.parts[part.COMPILE],
+                host.breakdown.blocked,
+            )
+            for host in self._run.hosts
+        ]
+        steps = sum(len(each) for each in columns)
+        return sum(int(each.sum()) for each in columns) / steps / PS_PER_MS if steps else 0.0
 
     @signal("compiles", needs=(STEPS, COMPILES))
     def step_compiles(self) -> list[CompileRow]:

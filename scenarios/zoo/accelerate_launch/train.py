@@ -24,9 +24,9 @@ def main():
         optimizer.step()
         optimizer.zero_grad()
         ends.append(time.perf_counter())
-    accelerator.print("loss", loss.item())
-    accelerator.print(f"{(time.perf_counter() - ends[5]) / (len(ends) - 6) * 1e3:.2f} ms per step")
-    accelerator.print("seconds", *(f"{b - a:.5f}" for a, b in zip(ends, ends[1:])))
+    print("loss", loss.item())
+    print(f"{(time.perf_counter() - ends[5]) / (len(ends) - 6) * 1e3:.2f} ms per step")
+    print("seconds", *(f"{b - a:.5f}" for a, b in zip(ends, ends[1:])))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections import Counter
+from collections.abc import Iterable
 
-from runner import cures, turns
+from runner import cures, own_share, turns
 from runner.execute import ROOT
 from runner.overhead import Overhead, between_runs, over_all, overhead
 from runner.result import Result, kept
@@ -13,6 +15,10 @@ from runner.truth import HOME, Truth, load, names
 from tpuprof.units import format_ms
 
 PAGE = ROOT / "docs" / "zoo.md"
+_COLUMNS = (
+    *("program", "true", "said", "result", "own step, reported step", "steps outside the capture"),
+    *("tpuprof's own work there", "cures"),
+)
 # The copy that a program is run from.
 _SCRATCH = re.compile(r"/tmp/tmp\w+/")
 
@@ -36,12 +42,12 @@ def write() -> None:
     count = Counter("skipped" if result.skipped else result.word for _truth, result in rows)
     head = (HOME / "page.head.md").read_text("utf-8").rstrip()
     total = ", ".join(f"{number} {word}" for word, number in count.most_common())
-    table = ["| program | true | said | result | own step, reported step | steps outside the capture | cures |",
-             "|---|---|---|---|---|---|---|"]  # fmt: skip
+    table = [_line(_COLUMNS), _line("---" for _column in _COLUMNS)]
     between = between_runs(shares([truth for truth, _result in rows]))
     table += [_row(truth, result, between) for truth, result in rows]
     summary = [f"{len(rows)} of {len(names())} programs were run: {total}.", *_missing(rows)]
     summary += [outside_steps([truth for truth, _result in rows])[1]]
+    summary += own_work([truth for truth, _result in rows])
     PAGE.write_text("\n".join([head, "", *summary, "", *table, "", *_made(rows)]), "utf-8")
 
 
@@ -73,6 +79,21 @@ def outside_steps(truths: list[Truth]) -> tuple[Overhead | None, str]:
     )
 
 
+def own_work(truths: list[Truth]) -> list[str]:
+    """What of the steps behind the capture is tpuprof's own work over all programs that were sampled; empty if none."""
+    told = {truth.name: own for truth in truths if (own := own_share.kept(truth)) is not None}
+    if not told:
+        return []
+    most = max(told, key=lambda name: told[name].share)
+    unsure = [name for name in told if told[name].word != "fine"]
+    return [
+        f"tpuprof's own work behind the capture, sampled in {len(told)} programs: median "
+        f"{statistics.median(own.share for own in told.values()):.2%} of the time, most {told[most].share:.2%} "
+        f"({most}). Surely below 1 %: {len(told) - len(unsure)}"
+        + (f"; not sure: {', '.join(unsure)}." if unsure else ".")
+    ]
+
+
 def _missing(rows: list[tuple[Truth, Result]]) -> list[str]:
     """Programs without a result: a page that leaves them out would look complete."""
     left = sorted(set(names()) - {truth.name for truth, _result in rows})
@@ -81,14 +102,19 @@ def _missing(rows: list[tuple[Truth, Result]]) -> list[str]:
 
 def _row(truth: Truth, result: Result, between: float | None) -> str:
     if result.skipped:
-        return f"| {truth.name} | {_cell(truth.what)} | | skipped: {result.skipped} | | | |"
+        return f"| {truth.name} | {_cell(truth.what)} | | skipped: {result.skipped} | | | | |"
     answer = result.answer
     said = f"{_cell(answer.sentence)} First: {answer.first or 'nothing'}" if answer else "no capture"
     said += f" ({answer.confidence})." if answer and answer.first else "."
     times = f"{_ms(result.own_ms)}, {_ms(answer.median_ms if answer else None)}"
     word = "; ".join([result.word, *map(_cell, result.faults)])
-    cost = cost_of(truth, between)
-    cells = [truth.name, _cell(truth.what), said, word, times, str(cost or ""), _cell(cures.text(truth))]
+    cost, own = cost_of(truth, between), own_share.kept(truth)
+    costs = [str(cost or ""), own.short if own else ""]
+    cells = [truth.name, _cell(truth.what), said, word, times, *costs, _cell(cures.text(truth))]
+    return _line(cells)
+
+
+def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 

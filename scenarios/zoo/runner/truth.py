@@ -66,6 +66,8 @@ class Truth:
     fast: bool = False
     # Where True, also bare runs are processes of their own: the program does not import torch_xla, or ends by a signal.
     cold: bool = False
+    # Text of the program whose number is the size of its data, where no number of steps is stated in it.
+    sized_by: str = ""
     # Folder into which the program profiles itself, as JAX programs do; it is then run once, and not captured.
     own_profile: str = ""
     # Where False, losses are not compared: several processes print in any order.

@@ -53,7 +53,7 @@ def measure(truth: Truth, pairs: int) -> Cost:
             alone = bare_kept(truth, Path(scratch), RESULTS / truth.name / "bare.json", again=False)
             starts = [start_bare(truth, Path(scratch) / "bare"), start_captured(truth, Path(scratch), run)]
             for each in starts:
-                _lengthen(each.folder, truth.steps, alone.seconds)
+                lengthen(each.folder, truth, alone.seconds)
             turn_s = turn_of(alone.seconds)
             # Which one begins changes, so that neither always has the first turn.
             plain, watched = in_turns(starts, turn_s, first=number % 2)
@@ -83,11 +83,25 @@ def longer(program: str, steps: int, times: int) -> str:
     )
 
 
-def _lengthen(folder: Path, steps: int, seconds: list[float]) -> None:
-    trains_for = statistics.median(seconds) * steps if seconds else TRAIN_FOR_S
-    times = min(math.ceil(TRAIN_FOR_S / trains_for), MOST_TIMES)
-    for path in folder.glob("*.py"):
-        path.write_text(longer(path.read_text("utf-8"), steps, times), "utf-8")
+def larger(program: str, sized_by: str, times: int) -> str:
+    """The text of a program whose data is `times` as large; unchanged where no text says how large it is."""
+    enlarged = re.sub(r"\d+", lambda found: str(int(found[0]) * times), sized_by, count=1)
+    return program.replace(sized_by, enlarged) if sized_by else program
+
+
+def lengthen(
+    folder: Path,
+    truth: Truth,
+    seconds: list[float],
+    train_for: float = TRAIN_FOR_S,
+    most_times: int = MOST_TIMES,
+) -> None:
+    """Let the copied program train for `train_for` seconds; `seconds` are the lengths of its steps as it is."""
+    trains_for = statistics.median(seconds) * truth.steps if seconds else TRAIN_FOR_S
+    times = min(math.ceil(train_for / trains_for), most_times)
+    for path in folder.rglob("*.py"):
+        text = longer(path.read_text("utf-8"), truth.steps, times)
+        path.write_text(larger(text, truth.sized_by, times), "utf-8")
 
 
 def turn_of(seconds: list[float]) -> float:
@@ -100,7 +114,7 @@ def in_turns(starts: list[Start], turn_s: float, first: int) -> list[list[float]
     """Run processes, one at a time, until all have ended; the lengths of the steps of each (s)."""
     with tempfile.TemporaryDirectory() as place:
         outs = [Path(place) / str(number) for number in range(len(starts))]
-        running = [_started(start, out) for start, out in zip(starts, outs, strict=True)]
+        running = [started(start, out) for start, out in zip(starts, outs, strict=True)]
         deadline = time.monotonic() + len(starts) * TIMEOUT_SECONDS
         try:
             turn = first
@@ -109,30 +123,31 @@ def in_turns(starts: list[Start], turn_s: float, first: int) -> list[list[float]
                 turn += 1
         finally:
             for each in running:
-                _signal(each, signal.SIGKILL)
+                signal_all(each, signal.SIGKILL)
                 each.wait()
         return [read(0, out.read_text("utf-8", "replace"), "", 0.0).seconds for out in outs]
 
 
-def _started(start: Start, out: Path) -> subprocess.Popen[bytes]:
-    with out.open("wb") as file:
+def started(start: Start, out: Path, messages: Path = Path(os.devnull)) -> subprocess.Popen[bytes]:
+    """A process that is stopped at once and leads a session of its own; where its stdout and its stderr go."""
+    with out.open("wb") as file, messages.open("wb") as errors:
         process = subprocess.Popen(
-            start.command, cwd=start.folder, env=start.environment, stdout=file, stderr=subprocess.DEVNULL,
+            start.command, cwd=start.folder, env=start.environment, stdout=file, stderr=errors,
             start_new_session=True,
         )  # fmt: skip
-    _signal(process, signal.SIGSTOP)
+    signal_all(process, signal.SIGSTOP)
     return process
 
 
 def _run_for(process: subprocess.Popen[bytes], seconds: float) -> None:
-    _signal(process, signal.SIGCONT)
+    signal_all(process, signal.SIGCONT)
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
-        _signal(process, signal.SIGSTOP)
+        signal_all(process, signal.SIGSTOP)
 
 
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+def signal_all(process: subprocess.Popen[bytes], number: int) -> None:
     """Signal the process and all that it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)

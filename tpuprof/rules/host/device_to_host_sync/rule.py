@@ -219,6 +219,7 @@ ARE_READY = "values are read when they are ready: that is the host's own work, a
         "bound",
         "idles_in_reads",
         "turns_at_most",
+        "idle_at_reads_ms",
         "falls_back",
         "python_tools_if_noted",
         "host_reads",
@@ -284,8 +285,9 @@ def _turns(signals: Signals, cases: frozenset[str]) -> Outcome:
     blocked = max(blocked_by_reads(signals) - unwaited, 0.0) / signals.step_ms
     if unwaited:
         evidence.append(Evidence("reads during which the device has nothing to do", unwaited, "ms per step"))
-    # What the turns cost is at most the shorter of the two: the host's work the device waits for, the wait itself.
-    share = min(idle, blocked)
+    # What the turns cost is at most the shorter of the two, in the same steps: the host's work the device waits for, the
+    # wait itself. A save in one step of sixty is not what the reads of the others wait for.
+    share = min(idle, blocked, signals.idle_at_reads_ms / signals.step_ms)
     runtime = 0.0
     if share < enough and signals.bound == "sync":
         # The runtime waited first, so the read found the device done: without that wait the read would have waited.
