@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.analysis.sections.usual_step import BESIDE_COMPILES_FROM
 from tpuprof.model.compile.recurrence import (
     AFTER_PER_CAPTURED,
     EXPLAINS_FROM_SHARE,
@@ -257,6 +258,22 @@ def test_compiles_that_are_the_largest_cause_later_too_are_said_with_both_shares
     assert said.sentence.endswith(
         " But only 5 of 1000 steps after the capture compile, which takes 17 % of the time there."
     )
+
+
+# Eight of 1000 later steps compile for 40 ms: 0.32 ms per step. 50 us of each step are tracing.
+@pytest.mark.parametrize(
+    ("busy", "named"),
+    [
+        (950 - 320 * BESIDE_COMPILES_FROM - 10, True),
+        (950 - 320 * BESIDE_COMPILES_FROM + 10, False),
+    ],
+)
+def test_what_costs_about_as_much_in_the_other_steps_is_named_with_them(tmp_path, busy, named):
+    """Metrics took 46 ms of steps of 58, later compiles 19: all that was said is that compiles take 25 %."""
+    said = run_folder(tmp_path, later=compiling_later(1000, 8), busy=round(busy)).verdict
+    assert said.bound == "compile"
+    assert "But only 8 of 1000 steps after the capture compile" in said.sentence
+    assert (" Without compiles: Undecided: " in said.sentence) == named
 
 
 def test_the_usual_step_is_named_where_compiles_come_much_more_seldom_later(tmp_path):

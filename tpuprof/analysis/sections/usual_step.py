@@ -26,13 +26,25 @@ from tpuprof.records import record
 from tpuprof.units import counted, format_ms, format_share, ps_to_ms
 
 
+# Cost of what holds steps without a compile back, over what later compiles cost per step, from which the verdict names
+# it as well (ratio): a program computed metrics for 46 of 58 ms, and "compile-bound" was all that it said, of 19 ms. A
+# judgement.
+BESIDE_COMPILES_FROM = 0.5
+# Words of what costs nothing by itself.
+_NO_COST = ("device", "unknown", part.COMPILE)
+
+
 @record(frozen=True)
 class UsualStep:
-    """The bound, of which mean step it is, and what the verdict adds (empty where that is the captured steps' mean)."""
+    """The bound, of which mean step it is, and what the verdict adds (empty where that is the captured steps' mean).
+
+    `others` is the mean step without compiles, where those stay the bound and something else costs about as much.
+    """
 
     bound: Bound
     times: StepTimes
     note: str = ""
+    others: UsualStep | None = None
 
 
 def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: Decisions) -> UsualStep:
@@ -167,7 +179,8 @@ def _usual_compiles(hosts: list[HostRun], captured: UsualStep, decisions: Decisi
         f"takes {format_share(later)} of the time there."
     )
     if usual.word == part.COMPILE:
-        return replace(captured, note=f" But only {seldom}")
+        alone = without_compiles(hosts, captured.times)
+        return replace(captured, note=f" But only {seldom}", others=_beside(alone, usual.ms, decisions))
     compile_ms = format_ms(captured.times.parts[part.COMPILE])
     return UsualStep(
         usual,
@@ -176,6 +189,21 @@ def _usual_compiles(hosts: list[HostRun], captured: UsualStep, decisions: Decisi
         f"{counted(count, 'captured step')} {compile_word(count - quiet)} ({compile_ms} per step on average), but only "
         f"{seldom}",
     )
+
+
+def _beside(alone: StepTimes, compile_ms: float, decisions: Decisions) -> UsualStep | None:
+    """What holds the steps without a compile back, where it costs about as much as later compiles; else None."""
+    bound = bound_of(alone)
+    if bound.word in _NO_COST or not decisions.at_least(
+        f"{spoken(bound)} in steps without a compile, beside {BESIDE_COMPILES_FROM:g} times the later compiles",
+        bound.ms,
+        BESIDE_COMPILES_FROM * compile_ms,
+        MS,
+        yes="the verdict names both",
+        no="compiles cost clearly more",
+    ):
+        return None
+    return UsualStep(bound, alone)
 
 
 def spent_of(hosts: list[HostRun], bound: Bound, times: StepTimes) -> list[float]:

@@ -120,6 +120,10 @@ def verdict_section(
 
         text += said_of_ops_without_programs(run.hosts)
     text += usual.note
+    if usual.others is not None:
+        # The note is on the long steps already.
+        others = replace(usual.others, note=usual.note)
+        text += f" Without compiles: {sentence_of(run, others, hidden, rows)}"
     if history is not None:
         text += _if_no_compile_returns(run.hosts, bound, times, history, hidden)
     text = with_between(
