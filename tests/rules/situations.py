@@ -169,6 +169,22 @@ def computed_again(ms):
     return {**reads(0.2, 0.1, 2 * ms), "computed_again_ms": by_step, "read_graphs": [graphs]}
 
 
+def compiled_for_reads(cut, reads_take, later=None):
+    """Ten steps of 100 ms, in each of which a cut and a read compile for so long (ms); the read computes 11 ms again."""
+    compiles = [compiled("constant", cut, step=each) for each in range(10)]
+    compiles += [
+        replace(compiled("constant", reads_take, step=each), in_read=True, frames=["item (train.py:5)"])
+        for each in range(10)
+    ]
+    return {
+        **computed_again(11.0),
+        "steps": steps(compile=cut + reads_take),
+        "step_compiles": compiles,
+        "after_capture": later,
+        "records_if_noted": [],
+    }
+
+
 def read_in_backward(per_step=91):
     """Such graphs, which reads run that autograd's thread makes, so many per step."""
     facts = computed_again(20.0)

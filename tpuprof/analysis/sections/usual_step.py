@@ -25,7 +25,6 @@ from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE, spoken
 from tpuprof.records import record
 from tpuprof.units import counted, format_ms, format_share, ps_to_ms
 
-
 # Cost of what holds steps without a compile back, over what later compiles cost per step, from which the verdict names
 # it as well (ratio): a program computed metrics for 46 of 58 ms, and "compile-bound" was all that it said, of 19 ms. A
 # judgement.

@@ -235,6 +235,9 @@ ARE_READY = "values are read when they are ready: that is the host's own work, a
         "cutting_reads",
         "compile_share",
         "uncompiled_ms",
+        "step_compiles",
+        "after_capture",
+        "records_if_noted",
         "framework",
     ),
 )
@@ -285,8 +288,8 @@ def _turns(signals: Signals, cases: frozenset[str]) -> Outcome:
     blocked = max(blocked_by_reads(signals) - unwaited, 0.0) / signals.step_ms
     if unwaited:
         evidence.append(Evidence("reads during which the device has nothing to do", unwaited, "ms per step"))
-    # What the turns cost is at most the shorter of the two, in the same steps: the host's work the device waits for, the
-    # wait itself. A save in one step of sixty is not what the reads of the others wait for.
+    # What the turns cost is at most the shorter of the two, in the same steps: the host's work the device waits for,
+    # the wait itself. A save in one step of sixty is not what the reads of the others wait for.
     share = min(idle, blocked, signals.idle_at_reads_ms / signals.step_ms)
     runtime = 0.0
     if share < enough and signals.bound == "sync":
