@@ -106,6 +106,33 @@ def test_another_order_of_the_same_ops_is_the_same_program():
     assert compare(parse_hlo_text("\n".join(rows)), flipped("x")).kind == "again"
 
 
+SLICED = """HloModule step.1
+
+%parallel (v: f32[SIZE]) -> f32[SIZE] {
+  %v = f32[SIZE]{0} parameter(0)
+  ROOT %doubled = f32[SIZE]{0} add(%v, %v)
+}
+
+ENTRY %main (x: f32[32]) -> f32[SIZE] {
+  %x = f32[32]{0} parameter(0)
+  %part = f32[SIZE]{0} slice(%x), slice={[0:SIZE]}, metadata={source_file="m.py" source_line=5}
+  ROOT %out = f32[SIZE]{0} CALLED
+}
+"""
+
+
+def test_a_call_that_the_compiler_puts_around_an_op_is_no_op_of_the_program():
+    """A static argument cut a batch to another length: "the ops changed: 1 more call", and no advice named it."""
+    called = "call(%part), to_apply=%parallel"
+    long, short = (
+        parse_hlo_text(SLICED.replace("SIZE", length).replace("CALLED", how))
+        for length, how in (("19", called), ("16", "fusion(%part), kind=kLoop, calls=%parallel"))
+    )
+    cause = compare(long, short)
+    assert (cause.kind, cause.source) == ("constant", "m.py:5")
+    assert "[0:16]" in cause.detail and "[0:19]" in cause.detail
+
+
 def test_an_op_removed():
     assert (
         "1 fewer exponential"
