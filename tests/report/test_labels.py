@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from tests.report import reports
+from tests.rules.given import op
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.outside_capture import outside_capture
 from tpuprof.render.html import render_html
@@ -19,12 +20,14 @@ from tpuprof.report.labels import (
     HIDES_BEHIND_DEVICE,
     MAY_BE_FASTER,
     NEVER_RESTS,
+    main_places,
     nothing_failed,
     of_the_capture,
     read_times,
     reads_title,
 )
-from tpuprof.report.schema import HostReadRow, PhaseRow, Verdict
+from tpuprof.report.schema import Evidence, HostReadRow, PhaseRow, Verdict
+from tpuprof.rules.shared.ops import SHOWN, op_evidence
 
 
 def found(rule, status, reason="", category="input"):
@@ -183,3 +186,25 @@ def test_what_lies_between_the_steps_is_named_below_findings_too(took, title, sa
     text = "All of that is of the training steps. What lies between them takes"
     pages = (shown.getvalue(), render_markdown(report), render_html(report))
     assert [text in page for page in pages] == [said] * 3
+
+
+LIBRARY, OWN = "/v/lib/python3.11/site-packages/torch/_tensor.py:1181", "/home/train.py:30"
+
+
+@pytest.mark.parametrize(
+    ("sources", "places"),
+    [([LIBRARY, "", OWN], [OWN]), ([OWN, LIBRARY], [OWN]), ([LIBRARY, ""], [LIBRARY]), (["", ""], [])],
+)
+def test_a_finding_is_at_a_line_of_the_program_where_its_evidence_has_one(sources, places):
+    """A batch that every device had was said to be at `torch/_tensor.py`."""
+    evidence = [Evidence("op", 1.0, "ms", source=source) for source in sources]
+    assert main_places(reports.finding(evidence=evidence)) == places
+
+
+def test_one_of_the_ops_listed_is_of_the_program_where_any_is():
+    rows = [replace(op(str(at)), source=LIBRARY) for at in range(SHOWN + 3)]
+    assert [each.text for each in op_evidence(rows)] == ["0", "1", "2", "3", "4"]
+    rows[SHOWN + 1] = replace(rows[0], name="own", source=OWN)
+    assert [each.text for each in op_evidence(rows)] == ["0", "1", "2", "3", "own"]
+    rows[1] = replace(rows[1], source=OWN)
+    assert [each.text for each in op_evidence(rows)] == ["0", "1", "2", "3", "4"]

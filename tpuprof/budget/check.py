@@ -1,4 +1,5 @@
-"""Budgets: what a run must keep to, from tpuprof.toml, checked against a Report.
+"""Budgets: what a run must keep to, from tpuprof.report.labels import main_places
+from tpuprof.toml, checked against a Report.
 
 [budget]
 step_time_median = { max = 120 }                       # ms
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.budget.quantities import SIGNALS, Reading, Signal
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.report.labels import main_places
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -309,4 +311,4 @@ def _check_findings(assertion: Assertion, rule: str, report: Report) -> Result:
 
 
 def _source(finding: Finding) -> str:
-    return next((each.source for each in finding.evidence if each.source), "")
+    return next(iter(main_places(finding)), "")

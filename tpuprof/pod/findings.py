@@ -7,6 +7,7 @@ from dataclasses import replace
 from tpuprof.model.run import Run
 from tpuprof.pod.digest import FAILED, Digest
 from tpuprof.pod.late_waits import without_late_waits
+from tpuprof.report.labels import main_places
 from tpuprof.report.pod import FindingHosts, HostPriceRow, LineHostsRow, RuleHostsRow
 from tpuprof.report.schema import Finding, Report
 from tpuprof.rules.pricing import COUNTERFACTUAL, doubted
@@ -101,7 +102,7 @@ def _lines(failed: list[tuple[str, Finding]]) -> list[LineHostsRow]:
     """The first line that each host's evidence names, those of most hosts first; none where no host names one."""
     hosts: dict[str, list[str]] = {}
     for name, finding in failed:
-        source = next((each.source for each in finding.evidence if each.source), "")
+        source = next(iter(main_places(finding)), "")
         hosts.setdefault(source, []).append(name)
     if set(hosts) == {""}:
         return []

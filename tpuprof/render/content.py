@@ -15,6 +15,7 @@ from tpuprof.report.labels import (
     STATUS_WORDS,
     device_count,
     host_count,
+    main_places,
     method_title,
     places_text,
     samples_per_second,
@@ -92,7 +93,7 @@ def first_to_try(report: Report) -> Advice | None:
     wanted = word_of(report.verdict.bound).category or first.category
     own = next((each for each in failed if each.category == wanted), None)
     why = "" if first.category == wanted else _why_not(first, own)
-    source = next((places_text(each.places) for each in first.evidence if each.source), "")
+    source = places_text(main_places(first))
     saved = _NO_TIME if _takes_no_time(first) else saves(first)
     return Advice(fix.partition(". ")[0].removesuffix("."), saved, why, first, source)
 

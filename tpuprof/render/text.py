@@ -18,6 +18,7 @@ from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import (
     below_findings,
     host_count,
+    main_places,
     method_title,
     nothing_failed,
     of_steps,
@@ -166,10 +167,10 @@ def _findings(report: Report) -> list[RenderableType]:
         lines += [Text(f"   Tried: {printable(each)}") for each in tried(finding)]
         if shared_saving(finding):
             lines.append(Text(f"   {printable(shared_saving(finding))}"))
-        sources = [each.places for each in finding.evidence if each.source]
+        places = main_places(finding)
         # Of a pod, the line stands with its hosts.
-        if sources and finding.on_hosts is None:
-            lines.append(Text(f"   at {printable(places_text(sources[0]))}", style="dim"))
+        if places and finding.on_hosts is None:
+            lines.append(Text(f"   at {printable(places_text(places))}", style="dim"))
         if finding.fix:
             lines.append(Text(f"   {finding.fix.text}"))
     if len(failed) > FINDINGS_SHOWN:

@@ -252,6 +252,15 @@ def places_text(places: Sequence[str]) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
+def main_places(finding: Finding) -> list[str]:
+    """The places (`file:line`) that a finding is at: of its first evidence in the program's own files, else in any.
+
+    The op that takes most time may come from a line of a library, which nobody changes. Empty where none is known.
+    """
+    known = [each.places for each in finding.evidence if each.source]
+    return next((each for each in known if in_package(each[0]) == each[0]), known[0] if known else [])
+
+
 def longest_line(compiles: Sequence[CompileRow]) -> tuple[str, float]:
     """The line at which most of the time of some compiles went (empty where unknown), and its share of all."""
     took: dict[str, float] = {}

@@ -14,8 +14,8 @@ _HOPS = 4
 # Ops that only give a number another shape or type.
 _SPREADS = frozenset({"broadcast", "convert", "bitcast", "reshape", "copy"})
 _JOINS = "concatenate"
-# Ops that come and go with layouts and fusion decisions and say nothing of the user's program. XLA's CPU compiler puts a
-# call around an op that it gives to several threads.
+# Ops that come and go with layouts and fusion decisions and say nothing of the user's program. XLA's CPU compiler puts
+# a call around an op that it gives to several threads.
 INCIDENTAL = frozenset(
     {"bitcast", "call", "copy", "fusion", "get-tuple-element", "parameter", "reshape", "transpose", "tuple"}
 )

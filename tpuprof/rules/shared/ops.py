@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tpuprof.report.op_hosts import ms_by_host
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import Evidence, OpRow
+from tpuprof.report.user_frames import in_package
 from tpuprof.units import format_share
 
 # Ops listed as evidence (rows).
@@ -16,8 +17,19 @@ SHOWN_FROM_PADDING = 1.05
 
 
 def op_evidence(rows: Sequence[OpRow]) -> list[Evidence]:
-    """The ops that take most time, each with what limits it and how near to that it comes."""
-    return [timed(op, _text(op)) for op in rows[:SHOWN]]
+    """The ops that take most time, each with what limits it and how near to that it comes.
+
+    At least one comes from a line of the program's own files, where any of them does.
+    """
+    shown = list(rows[:SHOWN])
+    own = next((op for op in rows if _is_own(op.source)), None)
+    if own is not None and own not in shown:
+        shown[-1] = own
+    return [timed(op, _text(op)) for op in shown]
+
+
+def _is_own(source: str) -> bool:
+    return bool(source) and in_package(source) == source
 
 
 def timed(op: OpRow, text: str) -> Evidence:
