@@ -206,6 +206,39 @@ def test_a_cpu_device_tells_when_each_call_of_a_host_that_runs_ahead_ran(analyze
     assert report.steps.count == 30
 
 
+def kept_results(steps=20, after=5):
+    """As many steps are called in a moment; then each result, which is kept, is looked at, and waits for its step."""
+    trace = TraceBuilder()
+    for number, (name, data) in enumerate(USUAL.items()):
+        trace.plane("/host:metadata").name_id(f"jit_{name}({number})", "", {"hlo_proto": data})
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    begins, waits = 100 * steps, 1_600
+    for number in range(steps + after):
+        # Those behind the log are called while it is written.
+        python.event(
+            "PjitFunction(train_step)", 100 * number if number < steps else begins + waits * number, 90
+        )
+        at = 50 + waits * number
+        module = {"hlo_module": "jit_train_step", "program_id": list(USUAL).index("train_step")}
+        run.event("dot.1", at, 1_500, hlo_op="dot.1", **module)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 400, 1_150)
+    for number in range(steps):
+        python.event("PjitFunction(slice)", begins + (waits - 100) * number, 1_400)
+        module = {"hlo_module": "jit_slice", "program_id": list(USUAL).index("slice")}
+        at = 60 + waits * (steps + after) + 40 * number
+        run.event("slice.1", at, 20, hlo_op="slice.1", **module)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 5, 30)
+    return trace
+
+
+def test_a_call_that_waits_for_steps_of_before_is_no_step(analyze):
+    """`float(jnp.stack(losses).mean())` every 40 steps: "a step is one call of broadcast_in_dim"."""
+    report = analyze(kept_results())
+    assert "a step is one call of train_step" in report.steps.note
+    assert report.steps.median_ms == pytest.approx(1.6)
+    assert report.verdict.bound == "device"
+
+
 @pytest.mark.parametrize(("count", "found"), [(1, 36), (4, None)])
 def test_programs_of_devices_side_by_side_are_not_told_apart(tmp_path, count, found):
     (host,) = build_run(find_all(ran_ahead().write(tmp_path / "host.xplane.pb"))).hosts

@@ -10,7 +10,6 @@ from tpuprof import parts as part
 from tpuprof.model.compile.recurrence import MIN_STEPS_LEFT
 from tpuprof.model.cpu_plugin import native_seconds
 from tpuprof.model.intervals import Int64
-from tpuprof.model.lost_in_turns import idle_at_reads
 from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, StepColumns, step_columns
 from tpuprof.model.steps.table import TYPICAL_UP_TO
@@ -171,6 +170,8 @@ class StepSignals(TelemetrySignals):
     @signal("ms", needs=(STEPS, HOST_EVENTS))
     def idle_at_reads_ms(self) -> float:
         """Idle time of the device per step that reads of the same steps may answer for: what they block, at most."""
+        from tpuprof.model.lost_in_turns import idle_at_reads  # only rules on reads ask for it
+
         columns = [
             idle_at_reads(
                 host.steps.wall_ps - host.breakdown.busy - host.breakdown.parts[part.COMPILE],

@@ -14,7 +14,6 @@ from tpuprof.model.device.cpu import Queue
 from tpuprof.model.host.unfinished_work import waited_at_once
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
-from tpuprof.model.lost_in_turns import lost_in_turns
 from tpuprof.model.median import median, percentile_95
 from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.step_columns import SLOWEST, listed
@@ -85,12 +84,7 @@ def mean_step(
         on_cpu=on_cpu,
         for_reads=mean(host.breakdown.for_reads for host in hosts),
         ready=mean(host.breakdown.ready for host in hosts),
-        turns=mean(
-            lost_in_turns(
-                host.steps.wall_ps, host.breakdown.busy, host.breakdown.host_work + host.breakdown.ready
-            )
-            for host in hosts
-        ),
+        turns=mean(_lost_in_turns(host) for host in hosts) if reads else None,
         at_once=max(
             ps_to_ms(waited_at_once(host.breakdown.unfinished, host.breakdown.feeding, host.steps.wall_ps))
             for host in hosts
@@ -98,6 +92,14 @@ def mean_step(
         fallbacks_share=sum(int((h.breakdown.parts[ATEN_FALLBACK] > 0).sum()) for h in hosts) / count,
     )
     return times, mean(host.breakdown.tracing_hidden for host in hosts)
+
+
+def _lost_in_turns(host: HostRun) -> Int64:
+    from tpuprof.model.lost_in_turns import lost_in_turns  # a plain analysis has no use for it
+
+    split = host.breakdown
+    works, waits = split.host_work + split.ready, split.blocked - split.ready
+    return lost_in_turns(host.steps.wall_ps, split.busy, works, waits)
 
 
 def _together(behind: list[Queue]) -> Queue | None:

@@ -29,7 +29,13 @@ from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, re
 from tpuprof.model.steps.phases import leading_phases
 from tpuprof.model.steps.programs import program_steps, runs_of, runs_on_cpu
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps
-from tpuprof.model.steps.training_calls import Trains, calls_of, no_functions, training_call_steps
+from tpuprof.model.steps.training_calls import (
+    Trains,
+    calls_of,
+    hold_training,
+    no_functions,
+    training_call_steps,
+)
 from tpuprof.model.timeline import Track
 
 # Share of runs of other calls at whose begin a device still works, from which the host has run ahead of it (share).
@@ -123,8 +129,10 @@ def _of_calls(
         finer = training_call_steps(called, trains, _trusted(calls))
         if finer is not None and not (_work_later(finer, devices) and _ran_ahead(finer, devices)):
             return finer
-        # The host called them all at once: when each of them ran is what the device shows.
-        runs = runs_on_cpu(devices[0], recorded) if finer is not None and len(devices) == 1 else None
+        # The host called them all at once: when each of them ran is what the device shows. A call that waits for all of
+        # them takes most of the time then, and is no step.
+        unsure = finer is not None or calls is None or not hold_training(calls, called, trains)
+        runs = runs_on_cpu(devices[0], recorded) if unsure and len(devices) == 1 else None
         paced = training_call_steps(runs, trains, None) if runs is not None else None
         if paced is not None:
             return paced

@@ -173,12 +173,26 @@ def _named(names: list[str], *, of_one: bool) -> str:
     return f"{one}, whose results replace what it is given"
 
 
+def hold_training(steps: Steps, calls: Calls, trains: Trains) -> bool:
+    """Whether most steps hold a call of a function that trains, as far as programs tell which do."""
+    held = {
+        name: float(np.mean(_in_each(calls.start[calls.label == label], steps) > 0))
+        for label, name in calls.functions.items()
+    }
+    if all(share >= USUAL_FROM_SHARE for share in held.values()):
+        return True  # known without a look into the programs, which takes long
+    train = trains(calls.functions.values()).train & held.keys()
+    return not train or any(held[name] >= USUAL_FROM_SHARE for name in train)
+
+
 def _one_in_each(begins: Int64, steps: Steps | None) -> bool:
     """Whether most steps hold one of these times."""
-    if steps is None:
-        return False
-    inside = np.searchsorted(begins, steps.end, "left") - np.searchsorted(begins, steps.start, "left")
-    return median(inside) == 1
+    return steps is not None and median(_in_each(begins, steps)) == 1
+
+
+def _in_each(begins: Int64, steps: Steps) -> Int64:
+    """How many of these times each step holds."""
+    return np.searchsorted(begins, steps.end, "left") - np.searchsorted(begins, steps.start, "left")
 
 
 def _extra_runs(labels: Int64, chosen: Int64, found: Repetition) -> Int64:
