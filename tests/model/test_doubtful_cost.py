@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from tpuprof.analysis.sections.doubtful_cost import BEGINS_FROM_SHARE, weakened
+from tpuprof.analysis.sections.doubtful_cost import BEGINS_FROM_SHARE, SURER_FROM_SHARE, weakened
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.schema import Finding, Savings, Verdict
 from tpuprof.rules.thresholds import FAR_BELOW
+from tpuprof.units import format_ms_range
 
 TIMES = StepTimes(wall=100.0, parts={}, busy=70.0, host_work=30.0, reads_share=1.0)
 SYNC = Verdict("sync", 0.3, "Sync-bound: a read costs up to 30 % of each step.")
@@ -46,7 +47,7 @@ def test_a_price_that_begins_at_nothing_makes_it_perhaps(low):
 
 def test_a_price_larger_than_the_time_in_the_verdict_says_why():
     """The verdict said "costs up to 28 %", and the finding "up to 38 %" of the same read."""
-    less = replace(SYNC, share=0.29)
+    less = replace(SYNC, share=0.28)
     said = weakened(less, [finding(low=0.0)], TIMES).sentence
     assert "be up to 30.0 ms shorter: host and device would then work at the same time. The device is" in said
 
@@ -130,3 +131,24 @@ def test_a_doubt_within_a_sentence_begins_small():
     assert said.startswith(
         "Most of it lies between the steps. The steps alone are perhaps sync-bound: a read costs."
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "confidence", "said"),
+    [
+        (100 * SURER_FROM_SHARE, "medium", True),
+        (100 * SURER_FROM_SHARE - 0.1, "medium", False),
+        (10.0, "low", False),
+    ],
+)
+def test_another_cause_that_is_surer_is_named_beside_a_doubtful_one(low, confidence, said):
+    """A read that a policy needs was the verdict, while Python made observations for 37 % of each step."""
+    other = replace(
+        finding("host-blocked", low=low, high=18.0), title="The host runs code", confidence=confidence
+    )
+    text = weakened(SYNC, [finding(low=0.0), other], TIMES).sentence
+    surer = (
+        f" Another cause is surer to cost time ({format_ms_range(low, 18.0)} per step): the host runs code."
+    )
+    assert text.endswith(surer) == said
+    assert weakened(SYNC, [finding(low=10.0), other], TIMES) == SYNC

@@ -13,18 +13,15 @@ from tpuprof.model.intervals import Int64
 AHEAD_STEPS = 2
 
 
-def lost_in_turns(wall: Int64, busy: Int64, works: Int64, waits: Int64) -> Int64:
+def lost_in_turns(wall: Int64, busy: Int64, works: Int64) -> Int64:
     """Time (ps) of each step, (steps,), that it takes beyond the slower of host and device, of pairs of steps.
 
-    No more than the thread waits in reads (`waits`). Sums of all steps would let the host do in the time of sixty steps
-    what it does in one of them: with a save of 600 ms in one step of sixty, and 11 ms of the device's work in each,
-    neither is faster without reads.
+    Sums of all steps would let the host do in the time of sixty steps what it does in one of them: with a save of 600
+    ms in one step of sixty, and 11 ms of the device's work in each, neither is faster without reads.
     """
-    return _of_pairs(_lost, wall, busy, works, waits)
-
-
-def _lost(wall: Int64, busy: Int64, works: Int64, waits: Int64) -> Int64:
-    return np.clip(wall - np.maximum(busy, works), 0, np.maximum(waits, 0))
+    return _of_pairs(
+        lambda wall, busy, works: np.maximum(wall - np.maximum(busy, works), 0), wall, busy, works
+    )
 
 
 def idle_at_reads(idle: Int64, blocked: Int64) -> Int64:

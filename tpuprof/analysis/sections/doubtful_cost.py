@@ -22,6 +22,10 @@ from tpuprof.units import format_ms, format_ms_range, format_share
 PRICED_BY = {"sync": ("device-to-host-sync",), "fallback": ("aten-fallback", "boolean-mask")}
 # Least share of a step that the price of a sure cause begins at (share): less is what any two captures differ by.
 BEGINS_FROM_SHARE = 0.01
+# Least share of a step that another cause's price begins at for the verdict to name it beside a doubtful one (share):
+# half of what a rule needs to fail. A judgement.
+SURER_FROM_SHARE = 0.05
+SURER = " Another cause is surer to cost time ({range} per step): {title}."
 _BOUND = "-bound: "
 MAY_BE_NOTHING = " Without {what}, a step may take as long, or be {shorter}. The device is busy for {busy}."
 # How much shorter: as much as the verdict says of the cause, or so much. A replay gives a number of its own, less than
@@ -51,6 +55,7 @@ def _without(verdict: Verdict) -> str:
 def weakened(verdict: Verdict, findings: Iterable[Finding], times: StepTimes) -> Verdict:
     """The verdict, with "Perhaps" and the doubt where no rule confirms that its cause costs time."""
     wanted = PRICED_BY.get(verdict.bound, ())
+    findings = list(findings)
     about = [
         each for each in findings if each.rule in wanted and each.status in (FAILED, PASSED, UNAVAILABLE)
     ]
@@ -62,7 +67,30 @@ def weakened(verdict: Verdict, findings: Iterable[Finding], times: StepTimes) ->
     if sure:
         beside = _far_less(verdict, sure, times) or _more(verdict, sure, times)
         return replace(verdict, sentence=verdict.sentence + beside)
-    return replace(verdict, sentence=_perhaps(verdict.sentence) + _doubt(verdict, failed or about, times))
+    surer = _surer(findings, wanted, times)
+    return replace(
+        verdict, sentence=_perhaps(verdict.sentence) + _doubt(verdict, failed or about, times) + surer
+    )
+
+
+def _surer(findings: Iterable[Finding], doubted: tuple[str, ...], times: StepTimes) -> str:
+    """Another cause whose fix is sure to save time, where the verdict's is not; empty where there is none.
+
+    The one that saves most at least.
+    """
+    sure = [
+        (each.savings.low, each)
+        for each in findings
+        if each.status == FAILED and each.rule not in doubted and each.confidence != "low"
+        if each.savings is not None and each.savings.per == "step"
+        if each.savings.low >= SURER_FROM_SHARE * times.wall
+    ]
+    if not sure:
+        return ""
+    _, best = max(sure, key=lambda each: each[0])
+    assert best.savings is not None
+    title = best.title[0].lower() + best.title[1:]
+    return SURER.format(title=title, range=format_ms_range(best.savings.low, best.savings.high))
 
 
 def _is_sure(savings: Savings, times: StepTimes) -> bool:
@@ -104,10 +132,9 @@ def _doubt(verdict: Verdict, about: list[Finding], times: StepTimes) -> str:
 
 def _how_much(price: Savings, cost: float) -> str:
     """How much shorter a step may be by the price, beside what the verdict says of the cause (ms)."""
-    high = format_ms(price.high)
-    if high == format_ms(cost):
+    if max(price.high, cost) < NOTED_FROM * min(price.high, cost):
         return THAT_MUCH
-    said = UP_TO.format(high=high)
+    said = UP_TO.format(high=format_ms(price.high))
     if price.high > cost:
         return said + AT_ONCE
     return said + (BY_REPLAY if price.method == COUNTERFACTUAL else "")

@@ -98,8 +98,7 @@ def _lost_in_turns(host: HostRun) -> Int64:
     from tpuprof.model.lost_in_turns import lost_in_turns  # a plain analysis has no use for it
 
     split = host.breakdown
-    works, waits = split.host_work + split.ready, split.blocked - split.ready
-    return lost_in_turns(host.steps.wall_ps, split.busy, works, waits)
+    return lost_in_turns(host.steps.wall_ps, split.busy, split.host_work + split.ready)
 
 
 def _together(behind: list[Queue]) -> Queue | None:
