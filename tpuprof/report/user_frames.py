@@ -65,6 +65,11 @@ def _frames(frames: Iterable[str], left_out: re.Pattern[str]) -> list[tuple[str,
     ]
 
 
+def frames_of_users(frames: Iterable[str]) -> list[str]:
+    """The frames of a stack that are the user's, in their order."""
+    return [f"{name} ({path}:{line})" for name, path, line in _frames(frames, _NOT_USERS)]
+
+
 def library_functions(frames: Iterable[str]) -> dict[Function, tuple[int, str]]:
     """Functions of a stack that are neither Python's own nor of a framework that traces: libraries' and the user's."""
     return user_functions(frames, _NOT_LIBRARIES)

@@ -36,6 +36,11 @@ SELDOM_BELOW = 0.5
 _UNTOLD = ("unknown", "first")
 
 
+def is_flow(row: CompileRow) -> bool:
+    """Whether a compile is of a loop or a branch that is called outside of a jitted function."""
+    return function_of(row.program) in _OF_FLOW
+
+
 def cases_of(signals: Signals, compiles: list[CompileRow]) -> frozenset[str]:
     """What is advised: of compiles that made the same program, the cause that JAX states, else each and how to ask."""
     told = [row for row in compiles if row.cause.kind not in _UNTOLD]
@@ -43,7 +48,7 @@ def cases_of(signals: Signals, compiles: list[CompileRow]) -> frozenset[str]:
     found |= {ENDS for row in told if row.in_read and row.frames and row.frames[0].startswith(_CONDITION)}
     found |= {GROWS for row in told if row.cause.detail.startswith(OF_INPUTS)}
     for row in told:
-        if row.cause.kind == AGAIN and function_of(row.program) in _OF_FLOW:
+        if row.cause.kind == AGAIN and is_flow(row):
             found.add(FLOW)
         elif row.cause.kind == AGAIN:
             known = {case for said, case in _EXPLAINED.items() if row.cause.detail.startswith(said)}

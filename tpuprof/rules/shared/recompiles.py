@@ -23,6 +23,7 @@ from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.labels import places_text, source_of
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
+from tpuprof.rules.shared.common_caller import common_caller
 from tpuprof.rules.shared.compile_kinds import (
     OF_ARGUMENTS,
     bakes_in_arrays,
@@ -101,7 +102,10 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[Co
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
     closed = closes_over_arrays(signals, chosen)
-    evidence = with_calls(signals, chosen, evidence, closed=closed) + _rates(signals)
+    within = common_caller(chosen) if _traces_to_compile(signals) else ""
+    evidence = (
+        _caller_evidence(within) + with_calls(signals, chosen, evidence, closed=closed) + _rates(signals)
+    )
     if _where_so_many(share, seen) < FAILS_FROM_SHARE:
         return passed(evidence, reason="compiles take too little of the step time to matter")
     more = _of_other_graphs(also) if also else ""
@@ -119,7 +123,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[Co
         title=_title(signals, chosen, (alone, seen), rarer=share < SAME_RATE_FROM * seen, unsure=len(unsure))
         + ("" if closed else _lines_text(signals, chosen, others=others))
         + more
-        + definitions_text(chosen),
+        + definitions_text(chosen)
+        + (f"; what compiles is called in {within}" if within else ""),
         price=replace(price, hidden=compiling * (widest - most)),
         confidence="low"
         if least < SURE_FROM_SHARE * most
@@ -306,6 +311,15 @@ def with_calls(
     given = closed or (_traces_to_compile(signals) and chosen[0].cause.kind in OF_ARGUMENTS)
     calls = _calls(chosen)
     return [*calls, *evidence] if given else [*evidence, *calls]
+
+
+def _caller_evidence(within: str) -> list[Evidence]:
+    """The line from which all that compiles is called: there a jitted function would compile once."""
+    return (
+        [Evidence(f"calls what compiles, in {within.partition(' (')[0]}", source=source_of(within))]
+        if within
+        else []
+    )
 
 
 def _calls(rows: list[CompileRow]) -> list[Evidence]:
