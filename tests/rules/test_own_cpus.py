@@ -23,15 +23,15 @@ class Simulator:
         return 100.0 - 20.0 * (1 - change.host[PART])
 
 
-def finding(hidden, part=PART, **facts):
+def finding(hidden, part=PART, busy=75.0, **facts):
     row = replace(asleep(20.0, part=part), hidden_ms_per_step=hidden, user_call="augment(x)")
     capture = {
-        "cpus": 2,
-        "cpus_used": 2 * facts.get("used", 0.5),
+        "cpus": facts.get("cpus", 2),
+        "cpus_used": facts.get("cpus", 2) * facts.get("used", 0.5),
         "cpu_wait_share": facts.get("waited", WAITED),
     }
     signals = given(
-        steps=steps(compute=75.0, **{part: 20.0}),
+        steps=steps(compute=busy, **{part: 20.0}),
         host_stacks=[row],
         device_type=facts.get("device", "CPU"),
         run_info={"capture": capture},
@@ -71,3 +71,9 @@ def test_a_program_that_uses_all_cpus_has_none_to_spare():
 @pytest.mark.parametrize(("hidden", "confidence"), [(3.9, "high"), (4.1, "medium")])
 def test_a_little_of_it_beside_the_device_is_no_doubt(hidden, confidence):
     assert finding(hidden).confidence == confidence
+
+
+@pytest.mark.parametrize(("cpus", "high"), [(2, 62.5), (4, 43.75), (1, 90.0)])
+def test_a_thread_takes_one_cpu_of_the_device_at_most(cpus, high):
+    """The device was busy for 17.9 of 24.5 ms, and "up to 24.0 ms" was said: 15.5 were saved."""
+    assert finding(70.0, cpus=cpus).savings.high == pytest.approx(high)

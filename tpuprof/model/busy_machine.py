@@ -49,10 +49,19 @@ def waits_of_each(info: dict[str, Any], samples: HostSamples | None) -> tuple[fl
 
 def cpu_use(info: dict[str, Any]) -> float | None:
     """Share of the CPUs' time that the program used while it was captured, None where the capture does not say."""
-    capture = info.get("capture")
-    found = [capture.get(name) if isinstance(capture, dict) else None for name in ("cpus_used", "cpus")]
-    used, there = (float(each) if isinstance(each, int | float) else 0.0 for each in found)
+    used, there = _noted(info, "cpus_used"), cpus_there(info)
     return min(used / there, 1.0) if used > 0 and there > 0 else None
+
+
+def cpus_there(info: dict[str, Any]) -> float:
+    """How many CPUs the program may use, 0 where the capture does not say."""
+    return _noted(info, "cpus")
+
+
+def _noted(info: dict[str, Any], name: str) -> float:
+    capture = info.get("capture")
+    found = capture.get(name) if isinstance(capture, dict) else None
+    return float(found) if isinstance(found, int | float) else 0.0
 
 
 def short_of_cpus(info: dict[str, Any]) -> str:

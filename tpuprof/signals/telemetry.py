@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.chips import chip_of
+from tpuprof.model.busy_machine import cpus_there
 from tpuprof.model.compile.cause import EXPLAINED
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.cpu_plugin import on_cpu_plugin
@@ -249,6 +250,11 @@ class TelemetrySignals(SignalsBase):
         """
         found = [host.long_later for host in self._run.hosts]
         return max((each for each in found if each is not None), key=lambda each: each.share, default=None)
+
+    @signal("CPUs")
+    def cpus(self) -> float:
+        """How many CPUs the program may use; 0 where the capture does not say."""
+        return cpus_there(self._run.info)
 
     @signal("words")
     def compiles_return(self) -> str:

@@ -196,6 +196,7 @@ SAMPLES_FOR_HIGH = 36
         "sampled_late",
         "cpus_taken",
         "cpus_short",
+        "cpus",
         "device_type",
         "python_reads_if_seen",
         "framework",
