@@ -777,3 +777,18 @@ def test_a_read_that_a_library_makes_is_named_with_its_place_there(monkeypatch, 
         named_read(run, stacks, Bound("sync", 0.5, 1.0))
         == f" It is a tensor as a condition at train.py:5{said}."
     )
+
+
+@pytest.mark.parametrize(("again_for_ops", "word"), [(16.1, "fallback"), (15.9, "sync")])
+def test_of_reads_and_ops_on_the_host_the_costlier_is_the_verdict(again_for_ops, word):
+    """Metrics that were read cost 25 ms, and an op that ran on the host 50: "sync-bound" was said above its finding."""
+    both = replace(
+        load({"tracing": 10.0, "aten_fallback": 4.0}, host_work=20.0, reads=1.0),
+        again=20.0,
+        again_for_ops=again_for_ops,
+        fallbacks_share=1.0,
+        blocked=30.0,
+    )
+    assert bound_of(replace(both, again=0.0, reads_share=0.0)).word == "fallback"
+    assert bound_of(replace(both, again_for_ops=0.0)).word == "sync"
+    assert bound_of(both).word == word

@@ -55,7 +55,7 @@ def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
         del groups["sync"]
     word = _largest(groups, load, why)
     ms = groups.get(word, 0.0)
-    held = reads_hold_it(load, word, ms, why) or fallbacks_hold_it(load, groups, word, why)
+    held = _costlier(reads_hold_it(load, word, ms, why), fallbacks_hold_it(load, groups, word, why), why)
     if held is not None:
         return held
     if word == "unknown" and ms >= NAMED_FROM_SHARE * load.wall and _outweighs_unknown(load, why):
@@ -79,6 +79,21 @@ def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
         said = name if name in parts.OWN_ANNOTATIONS else parts.ANNOTATION
         return Bound(said, ms / load.wall, ms, name)
     return Bound(word, ms / load.wall, ms)
+
+
+def _costlier(reads: Bound | None, ops: Bound | None, why: Decisions) -> Bound | None:
+    """What costs more: reads of values, or ops that run on the host; None where neither holds the step back."""
+    if reads is None or ops is None:
+        return reads or ops
+    more = why.at_least(
+        f"what {named(ops.word)} cost, compared with {named(reads.word)}",
+        ops.ms,
+        reads.ms,
+        MS,
+        yes="the ops cost more",
+        no="the reads cost more",
+    )
+    return ops if more else reads
 
 
 def _may_hide(word: str, load: StepTimes) -> bool:
