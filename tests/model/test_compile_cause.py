@@ -133,6 +133,32 @@ def test_a_call_that_the_compiler_puts_around_an_op_is_no_op_of_the_program():
     assert "[0:16]" in cause.detail and "[0:19]" in cause.detail
 
 
+PASTED = """HloModule step.1
+
+ENTRY %main (x: f32[64]) -> f32[64] {
+  %x = f32[64]{0} parameter(0)
+  %none = f32[] constant(0)
+  %left = f32[AT]{0} slice(%x), slice={[0:AT]}, metadata={source_file="m.py" source_line=5}
+  %first = f32[AT]{0} broadcast(%none), dimensions={}
+MORE  %sum = f32[AT]{0} OP(%left, %first)
+  ROOT %out = f32[64]{0} pad(%sum, %none), padding=0_0
+}
+"""
+
+
+def pasted(at, more="", op="add"):
+    return parse_hlo_text(PASTED.replace("AT", at).replace("MORE", more).replace("OP", op))
+
+
+@pytest.mark.parametrize(("op", "kind"), [("add", "constant"), ("maximum", "graph")])
+def test_broadcasts_that_are_merged_are_no_other_ops(op, kind):
+    """CutMix pastes at random places: one of three compiles was "the ops changed: 1 fewer broadcast"."""
+    more = "  %second = f32[7]{0} broadcast(%none), dimensions={}\n"
+    cause = compare(pasted("20", op=op), pasted("34", more))
+    assert cause.kind == kind
+    assert cause.kind == "graph" or cause.source == "m.py:5"
+
+
 def test_an_op_removed():
     assert (
         "1 fewer exponential"

@@ -25,6 +25,7 @@ from tpuprof.model.compile.outline import (
     literals_of,
     opcodes_of,
     result_types,
+    same_ops,
     size_of,
     type_of,
     typed,
@@ -265,7 +266,7 @@ def _shardings(new: HloModule, old: HloModule) -> CompileCause | None:
 
 
 def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
-    if any(difference(opcodes_of(new), opcodes_of(old))):
+    if not same_ops(new, old):
         return None
     added, removed = difference(literals_of(new), literals_of(old))
     if not added or not removed:

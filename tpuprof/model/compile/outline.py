@@ -114,6 +114,14 @@ def opcodes_of(module: HloModule) -> Counter[str]:
     return Counter(each.opcode for each in module.instructions() if each.opcode not in INCIDENTAL)
 
 
+def same_ops(new: HloModule, old: HloModule) -> bool:
+    """Whether two programs have the same ops but for broadcasts.
+
+    XLA merges broadcasts that are equal: how many there are changes with the sizes of slices.
+    """
+    return all(set(each) <= {"broadcast"} for each in difference(opcodes_of(new), opcodes_of(old)))
+
+
 def literals_of(module: HloModule) -> Counter[str]:
     """The numbers that are part of it."""
     return counted(module, literal_of)
