@@ -9,6 +9,7 @@ import pytest
 
 from tpuprof.capture import later_looks
 from tpuprof.capture.later_looks import MAX_STACKS, MAX_STRETCHES, WAITED_NS, LaterLooks
+from tpuprof.own_events import LOOK_COMPILES, LOOK_WORKS
 
 ME = threading.get_ident()
 
@@ -50,6 +51,22 @@ def test_a_thread_that_hardly_ran_since_the_last_look_waits_for_the_device(ran, 
     thread.at(loop)
     thread.at(frame("_value", "/env/lib/python3.11/site-packages/jax/_src/array.py", back=loop), ran)
     assert [row[1] for row in thread.looks.noted()["stretches"]] == [0, waits]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/v/jax/_src/compiler.py", LOOK_COMPILES),
+        ("/v/jax/_src/interpreters/mlir.py", LOOK_COMPILES),
+        ("/v/jax/_src/interpreters/partial_eval.py", LOOK_WORKS),
+    ],
+)
+def test_a_compile_is_seen_behind_any_number_of_frames(path, kind):
+    """Eight frames of a stack are kept, and those of libraries come before JAX's."""
+    compiles = frame("compile", path, back=frame("main"))
+    thread = Thread()
+    thread.at(frame("load", "/v/jax/_src/profiler.py", back=compiles))
+    assert [row[1] for row in thread.looks.noted()["stretches"]] == [kind]
 
 
 def test_a_sleep_is_no_wait_for_the_device():

@@ -7,7 +7,8 @@ import pytest
 from tests.rules.given import compiled, given, steps
 from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine
 from tpuprof.rules.shared.compile_kinds import chosen_compiles
-from tpuprof.rules.shared.recompiles import check_afterwards, check_kinds
+from tpuprof.rules.shared.compiles_afterwards import check_afterwards
+from tpuprof.rules.shared.recompiles import check_kinds
 
 LINE, OTHER = "train (train.py:20)", "evaluate (train.py:7)"
 

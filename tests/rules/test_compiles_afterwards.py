@@ -16,7 +16,8 @@ from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, Comp
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
-from tpuprof.rules.shared.recompiles import COMES_AGAIN_UNKNOWN, MAY_BE_ONCE, UNSEEN_CAUSE, check_afterwards
+from tpuprof.rules.shared.compiles_afterwards import MAY_BE_ONCE, UNSEEN_CAUSE, check_afterwards
+from tpuprof.rules.shared.recompiles import COMES_AGAIN_UNKNOWN
 
 SYNC, EVALUATION = "<module> (/home/u/train.py:44)", "evaluate (/home/u/train.py:9)"
 

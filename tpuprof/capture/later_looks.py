@@ -18,6 +18,7 @@ from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.state import note_failure
 from tpuprof.instrument.thread_clocks import cpu_of_threads
+from tpuprof.own_events import LOOK_COMPILES, LOOK_WAITS, LOOK_WORKS
 
 # Time between two looks (s): see `long_steps.LOOK_EVERY_SECONDS`.
 LOOK_EVERY_SECONDS = 0.1
@@ -28,6 +29,11 @@ WAITED_NS = 200_000
 MAX_STACKS, MAX_STRETCHES = 128, 4096
 # Where JAX's Python waits for the device.
 _WAITS = ("jax/_src/array.py", "jax/_src/api.py", "jax\\_src\\array.py", "jax\\_src\\api.py")
+# Where it lowers and compiles: the frames of a stack that are kept may lack these, behind those of libraries.
+_COMPILES = (
+    *("jax/_src/compiler.py", "jax/_src/interpreters/mlir.py"),
+    *("jax\\_src\\compiler.py", "jax\\_src\\interpreters\\mlir.py"),
+)
 
 
 class LaterLooks:
@@ -42,7 +48,7 @@ class LaterLooks:
         self._choose, self._thread = thread, 0
         self._frames, self._cpu = frames, cpu
         self._stacks: dict[str, int] = {}
-        # Stack, whether it waits for the device, and how many looks in a row saw it so.
+        # Stack, what the thread does there, and how many looks in a row saw it so.
         self._stretches: list[list[int]] = []
         self._looks, self._spent = 0, 0
         self._began = 0.0
@@ -62,8 +68,8 @@ class LaterLooks:
     def noted(self) -> dict[str, Any]:
         """How often was looked, in how many seconds, at which stacks (`user_frames`, one text each), in which order.
 
-        That is rows of a stack's number, 1 where it waits for the device, and how many looks in a row saw that. Empty
-        where nobody looked.
+        That is rows of a stack's number, what the thread does there (`own_events.LOOK_WORKS`), and how many looks in a
+        row saw that. Empty where nobody looked.
         """
         if not self._looks:
             return {}
@@ -80,11 +86,11 @@ class LaterLooks:
         if frame is None:
             return
         before, self._spent = self._spent, self._cpu().get(self._thread, 0)
-        waits = self._spent - before <= WAITED_NS and frame.f_code.co_filename.endswith(_WAITS)
+        kind = _kind(frame, waited=self._spent - before <= WAITED_NS)
         stack = "\n".join(user_frames(frame))
         if stack not in self._stacks and len(self._stacks) >= MAX_STACKS:
             stack = ""
-        row = [self._stacks.setdefault(stack, len(self._stacks)), int(waits)]
+        row = [self._stacks.setdefault(stack, len(self._stacks)), kind]
         self._looks += 1
         if self._stretches and self._stretches[-1][:2] == row:
             self._stretches[-1][2] += 1
@@ -101,3 +107,15 @@ class LaterLooks:
             except Exception as error:
                 note_failure("looking at the training thread", error)
                 return
+
+
+def _kind(frame: FrameType, *, waited: bool) -> int:
+    """What a thread does that is there: `waited` says that it took hardly any CPU time."""
+    if waited and frame.f_code.co_filename.endswith(_WAITS):
+        return LOOK_WAITS
+    outer: FrameType | None = frame
+    while outer is not None:
+        if outer.f_code.co_filename.endswith(_COMPILES):
+            return LOOK_COMPILES
+        outer = outer.f_back
+    return LOOK_WORKS

@@ -24,6 +24,7 @@ from tpuprof.signals.base import SignalsBase, Unavailable, signal
 from tpuprof.signals.inputs import DEVICES
 
 if TYPE_CHECKING:
+    from tpuprof.model.compile.later_looks import CompilingLooks
     from tpuprof.model.compile.start_graphs import StartGraphs
     from tpuprof.model.later_places import LaterPlace
     from tpuprof.model.long_later import LongLater
@@ -250,6 +251,17 @@ class TelemetrySignals(SignalsBase):
         """
         found = [host.long_later for host in self._run.hosts]
         return max((each for each in found if each is not None), key=lambda each: each.share, default=None)
+
+    @signal("looks")
+    def compiling_looks_if_seen(self) -> CompilingLooks | None:
+        """Compiles that looks at the training thread saw after a recording by the clock; None where that is little."""
+        hosts = [host for host in self._run.hosts if host.looks]
+        if not hosts:
+            return None
+        from tpuprof.model.compile.later_looks import looks_of
+
+        found = [each for each in map(looks_of, hosts) if each is not None]
+        return max(found, key=lambda each: each.share, default=None)
 
     @signal("CPUs")
     def cpus(self) -> float:

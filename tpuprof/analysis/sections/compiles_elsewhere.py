@@ -21,6 +21,12 @@ SENTENCE = (
     "Compile-bound: after the capture {compiling} of {steps} compiled, which took {share} of the time there. The "
     "captured steps take {wall} each and hold no compile, so what changed is unknown. Capture {others}."
 )
+# What is advised where no step was seen while the program ran.
+MARK_STEPS = "Mark steps (`tpuprof.step`), and capture as many as hold a compile."
+SEEN_BY_LOOKS = (
+    "Compile-bound: {seen}. The captured steps take {wall} each and hold no compile, so what changed is unknown. "
+    + MARK_STEPS
+)
 
 
 def compiles_elsewhere(hosts: list[HostRun], times: StepTimes, decisions: Decisions) -> Verdict | None:
@@ -32,6 +38,8 @@ def compiles_elsewhere(hosts: list[HostRun], times: StepTimes, decisions: Decisi
         for host in hosts
         if host.after is not None and _goes_on(host.after, len(host.steps))
     ]
+    if not found and any(host.looks for host in hosts):
+        return _seen_by_looks(hosts, times, decisions)
     if not found or len(found) < len(hosts):
         return None
     after, host = max(found, key=lambda each: each[0].compile_share)
@@ -56,6 +64,39 @@ def compiles_elsewhere(hosts: list[HostRun], times: StepTimes, decisions: Decisi
         others="more steps (`--steps`)" if warmup is None else f"later steps (`--warmup {warmup}`)",
     )
     return Verdict("compile", round(share, 6), said)
+
+
+def _seen_by_looks(hosts: list[HostRun], times: StepTimes, decisions: Decisions) -> Verdict | None:
+    """The same where no step was seen while the program ran, and looks at its thread tell of compiles."""
+    from tpuprof.model.compile.later_looks import looks_of
+
+    seen = max(
+        (each for each in map(looks_of, hosts) if each is not None), key=lambda each: each.share, default=None
+    )
+    if seen is None or not decisions.at_least(
+        "compiles after the capture, whose steps hold none; their share of the looks at the training thread there",
+        seen.share,
+        MOST_FROM_SHARE,
+        SHARE_OF_TIME,
+        yes="they are what holds the run up, whatever the captured steps do",
+        no="what the captured steps do is the verdict, and the compiles are said beside it",
+    ):
+        return None
+    return Verdict(
+        "compile", round(seen.share, 6), SEEN_BY_LOOKS.format(seen=seen.what, wall=format_ms(times.wall))
+    )
+
+
+def said_of_looks(hosts: list[HostRun]) -> str:
+    """What a verdict on the captured steps adds on compiles that looks at the thread saw later; empty where none."""
+    if not any(host.looks for host in hosts):
+        return ""
+    from tpuprof.model.compile.later_looks import looks_of
+
+    seen = max(
+        (each for each in map(looks_of, hosts) if each is not None), key=lambda each: each.share, default=None
+    )
+    return f" {seen.what[0].upper()}{seen.what[1:]}. {MARK_STEPS}" if seen is not None else ""
 
 
 def _goes_on(after: AfterCapture, captured: int) -> bool:

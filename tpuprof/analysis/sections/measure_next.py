@@ -21,7 +21,7 @@ from tpuprof.report.labels import DEVICE_IS_BEHIND
 from tpuprof.report.schema import Finding, Report
 from tpuprof.report.triage import VERDICT, NextMeasurement
 from tpuprof.rules.runner import REPLAY_DISAGREES
-from tpuprof.rules.shared.recompiles import UNSEEN_CAUSE
+from tpuprof.rules.shared.compiles_afterwards import UNSEEN_CAUSE
 from tpuprof.run_folder import MANY_STEPS, RUN_INFO
 
 # Steps that answer what too few could not (steps): twice the default.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tpuprof import parts as part
-from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere
+from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere, said_of_looks
 from tpuprof.analysis.sections.host_behind import said_of_work_behind
 from tpuprof.analysis.sections.host_words import host_beside, host_sentence, in_words_of, with_event
 from tpuprof.analysis.sections.keeps_up import in_captured_steps
@@ -140,6 +140,7 @@ def verdict_section(
         outside,
         cpus_taken=(cpu_wait(run.info) or 0.0) >= DOUBTFUL_FROM_SHARE,
     )
+    text += said_of_looks(run.hosts)
     text += said_of_later_steps(
         [each.later_part for each in run.hosts], [each.long_later for each in run.hosts]
     )

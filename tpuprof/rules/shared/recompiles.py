@@ -12,11 +12,6 @@ from tpuprof import parts as part
 from tpuprof.model.compile.places import line_order
 from tpuprof.model.compile.recurrence import (
     AGAIN,
-    RETURNS_FROM_STEPS,
-    UNKNOWN_LINE,
-    AfterCapture,
-    CompilingLine,
-    occasions,
 )
 from tpuprof.model.outside_capture import SAME_RATE_FROM
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
@@ -32,22 +27,17 @@ from tpuprof.rules.shared.compile_kinds import (
     definitions_text,
     graphs_per_shape,
 )
-from tpuprof.rules.shared.recompile_cases import ANY_CAUSE, cases_of
+from tpuprof.rules.shared.recompile_cases import cases_of
 from tpuprof.rules.shared.returning_compiles import by_line, may_be_the_last, often_compiled, returning
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.signals.inputs import COMPILES_FROM_STEPS
 from tpuprof.simulate.change import Change
-from tpuprof.units import MS_PER_S, counted, format_ms, format_share, listed
+from tpuprof.units import counted, format_ms, format_share
 
 # Compiles listed as evidence (rows).
 SHOWN = 8
-# Of compiles that no captured step holds.
-UNSEEN_CAUSE = "those hold none of it, so what changed is unknown"
-# What compiles count that came once or twice after the capture (ratio): the first short batch and the first evaluation
-# compile once, a new learning rate per epoch each time. Half is the middle between none of it and all. A judgement.
-MAY_BE_ONCE = 0.5
 # Standard error of the share of steps that compile, over that share, up to which a price by it is sure (ratio): of n
 # steps with the share p, sqrt((1 - p) / (n p)), a binomial distribution's. One of 45 steps has 0.99, four of eight
 # 0.35. A judgement: half.
@@ -104,7 +94,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[Co
     closed = closes_over_arrays(signals, chosen)
     within = common_caller(chosen) if _traces_to_compile(signals) else ""
     evidence = (
-        _caller_evidence(within) + with_calls(signals, chosen, evidence, closed=closed) + _rates(signals)
+        _caller_evidence(within) + with_calls(signals, chosen, evidence, closed=closed) + rates(signals)
     )
     if _where_so_many(share, seen) < FAILS_FROM_SHARE:
         return passed(evidence, reason="compiles take too little of the step time to matter")
@@ -268,7 +258,7 @@ def _lines_text(signals: Signals, chosen: list[CompileRow], *, others: bool) -> 
     )
 
 
-def _rates(signals: Signals) -> list[Evidence]:
+def rates(signals: Signals) -> list[Evidence]:
     """Steps that compile, per 100 steps: before, in and after the capture, as far as each is known."""
     before = [
         bool(record.compiles) for record in signals.records_if_noted if record.before and record.is_step
@@ -347,55 +337,3 @@ def _start_up(signals: Signals) -> str:
         f"start-up cost: {counted(len(once), 'captured step')} ({took} in all) compiled what never compiled again, and "
         "counts as no step"
     )
-
-
-def check_afterwards(signals: Signals) -> Outcome | None:
-    """Fail where lines that compiled in no captured step take enough of the run's time afterwards; None where none do.
-
-    A line that compiled in captured steps too is a matter of the rule on its cause, which prices it. One that has
-    compiled what it compiles, the first evaluation say, cost what it cost once. So did a program that was changed, as
-    steps that take another time since then show.
-    """
-    after = signals.after_capture
-    if after is None or not after.compiling_steps or not after.wall_seconds:
-        return None
-    from tpuprof.model.compile.stages import changed_each_time
-
-    lines = [
-        each
-        for each in _only_after(signals, after)
-        if not after.stopped(each, len(signals.steps)) and not changed_each_time(each, after)
-    ]
-    lines.sort(key=lambda each: -each.seconds)
-    seconds, compiling = sum(each.seconds for each in lines), sum(each.cuts for each in lines)
-    share = min(seconds / after.wall_seconds, 1.0)
-    if share < FAILS_FROM_SHARE or not after.shows(len(signals.steps)):
-        return None
-    again = occasions(lines) >= RETURNS_FROM_STEPS
-    per_step = format_ms(seconds * MS_PER_S / after.steps)
-    cost = f"it costs {per_step} per step" if again else f"it took {format_ms(seconds * MS_PER_S)} in all"
-    return failed(
-        share if again else share * MAY_BE_ONCE,
-        [_line_evidence(each) for each in lines[:SHOWN]] + _rates(signals),
-        title=f"After the capture {min(compiling, after.compiling_steps)} of {after.steps_text} compiled: "
-        f"{format_share(share)} of that time{'' if again else COMES_AGAIN_UNKNOWN}",
-        reason=f"{cost} on top of the captured steps; {UNSEEN_CAUSE}",
-        # What they cost was counted; that different graphs are the cause, and not shapes, was not seen.
-        confidence="medium" if again else "low",
-        cases=ANY_CAUSE,
-    )
-
-
-def _only_after(signals: Signals, after: AfterCapture) -> list[CompilingLine]:
-    """Lines that compiled after the captured steps and in none of them."""
-    captured = by_line(signals.step_compiles)
-    known = {name or UNKNOWN_LINE for name in captured}
-    return [line for name, line in after.lines.items() if name not in known]
-
-
-def _line_evidence(line: CompilingLine) -> Evidence:
-    frame = line.frames[0] if line.frames else ""
-    text = f"{counted(line.cuts, 'step')} compiled, {counted(line.graphs, 'graph')}"
-    steps = listed([str(step) for step in line.steps], SHOWN)
-    source = source_of(frame)
-    return Evidence(f"{text}; steps after the capture: {steps}", line.seconds, "s", source=source)

@@ -97,9 +97,10 @@ from dataclasses import replace
 from tpuprof.report.schema import CompileRow
 from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
 from tpuprof.rules.shared.compile_kinds import OF_ARGUMENTS, chosen_compiles, graphs_per_shape
+from tpuprof.rules.shared.compiles_afterwards import check_afterwards
 from tpuprof.rules.shared.fallbacks import SELECTING, usual_fallbacks
 from tpuprof.rules.shared.mask_compiles import behind_counts
-from tpuprof.rules.shared.recompiles import check_afterwards, check_kinds
+from tpuprof.rules.shared.recompiles import check_kinds
 from tpuprof.signals import Signals, Unavailable
 
 KINDS = ("graph", "sharding", "again", "first", "unknown")
@@ -127,6 +128,7 @@ MOST_STEPS = 0.5
         "cutting_reads",
         "explains_misses",
         "fallbacks",
+        "compiling_looks_if_seen",
     ),
 )
 def check(signals: Signals) -> Outcome:
