@@ -19,7 +19,7 @@ def verdict(at=(0, 2, 4, 11, 41), share=0.9, steps=42, compiling=0.0, made=None,
     after = AfterCapture(steps, count, count, share * 10.0, 10.0, True, lines, **more)
     # Four steps came before the eight captured ones.
     records = [SimpleNamespace(is_step=True, captured=row >= 4) for row in range(12)]
-    host = SimpleNamespace(after=after, steps=range(8), records=records)
+    host = SimpleNamespace(after=after, steps=range(8), records=records, looks={})
     parts = {"dispatch": 1.0, "compile": compiling}
     return compiles_elsewhere([host], StepTimes(2.0, parts, 0.0, 1.0, 0.0), made or Decisions())
 
@@ -73,7 +73,7 @@ def test_more_compiling_than_time_is_no_share_above_one():
 
 
 def test_a_host_without_a_count_leaves_it_open():
-    host = SimpleNamespace(after=None, steps=range(8))
+    host = SimpleNamespace(after=None, steps=range(8), looks={})
     assert compiles_elsewhere([host], StepTimes(2.0, {"dispatch": 1.0}, 0.0, 1.0, 0.0), Decisions()) is None
 
 

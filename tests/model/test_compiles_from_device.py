@@ -53,6 +53,14 @@ def with_torch_xla(handed_over):
     return trace
 
 
+@pytest.mark.parametrize(("called", "count"), [(55_500, 0), (4_000, 1)])
+def test_a_call_of_jax_without_a_compile_event_compiled_nothing(analyze, called, count):
+    """A width that came before the capture was "step 5, 30.1 ms, inferred", of a step of 18.9 ms."""
+    trace = trace_of(50_000)
+    trace.host().line("python").event("PjitFunction(step)", called, 600).event("ParseArguments", called + 10, 10)
+    assert len(analyze(trace).compiles) == count
+
+
 @pytest.mark.parametrize(("handed_over", "count"), [(55_500, 0), (4_000, 1)])
 def test_a_hand_over_without_a_compile_event_shows_that_the_host_traced(analyze, handed_over, count):
     """A program that takes turns with others is traced again each time: the device idles meanwhile."""
