@@ -57,7 +57,9 @@ def with_torch_xla(handed_over):
 def test_a_call_of_jax_without_a_compile_event_compiled_nothing(analyze, called, count):
     """A width that came before the capture was "step 5, 30.1 ms, inferred", of a step of 18.9 ms."""
     trace = trace_of(50_000)
-    trace.host().line("python").event("PjitFunction(step)", called, 600).event("ParseArguments", called + 10, 10)
+    trace.host().line("python").event("PjitFunction(step)", called, 600).event(
+        "ParseArguments", called + 10, 10
+    )
     assert len(analyze(trace).compiles) == count
 
 

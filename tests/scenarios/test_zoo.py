@@ -156,6 +156,17 @@ def test_own_work_is_fine_where_it_is_surely_below_one_percent(zoo, own, word):
     assert share.at_most > share.share
 
 
+def test_own_work_of_all_programs_says_which_is_the_most_and_which_is_not_sure(zoo, monkeypatch):
+    page, share = zoo("page"), zoo("own_share").OwnShare
+    told = {"a": share("", 6, 3000, 0.0, 10.0), "b": share("", 25, 3000, 0.0, 10.0), "c": None}
+    monkeypatch.setattr(page.own_share, "kept", lambda truth: told[truth.name])
+    truths = [program(zoo, name=name) for name in told]
+    (said,) = page.own_work(truths)
+    assert "sampled in 2 programs: median 0.52% of the time, most 0.83% (b)" in said
+    assert said.endswith("Surely below 1 %: 1; not sure: b.")
+    assert page.own_work(truths[2:]) == []
+
+
 def test_turns_hold_ten_steps_within_bounds(zoo):
     turn_of = zoo("turns").turn_of
     assert [turn_of([step] * 9) for step in (0.003, 0.05, 0.5)] == [0.2, 0.5, 1.0]

@@ -19,6 +19,7 @@ from tpuprof.rules.shared.step_shares import of_the_mean
 from tpuprof.rules.shared.timeline_evidence import Places
 from tpuprof.rules.shared_savings import saved_together, shared_savings
 from tpuprof.rules.thresholds import (
+    BEYOND_RANKS_AT,
     BROAD_RANKS_AT,
     DEVICE_BOUND_FROM_SHARE,
     DOUBTED_RANKS_AT,
@@ -283,7 +284,16 @@ def _rank(finding: Finding, behind: set[str], sure: set[str]) -> float:
         finding.confidence == "low" and not (finding.rule in sure and measured(finding.savings))
     )
     doubt = DOUBTED_RANKS_AT if doubtful else 1.0
-    return finding.severity * doubt * (BROAD_RANKS_AT if finding.rule in behind else 1.0)
+    return _expected(finding) * doubt * (BROAD_RANKS_AT if finding.rule in behind else 1.0)
+
+
+def _expected(finding: Finding) -> float:
+    """The severity, of a price that is a range by its lower end and a part of what may be beyond that."""
+    savings = finding.savings
+    if savings is None or not _is_range(savings) or savings.low + savings.high <= 0:
+        return finding.severity
+    middle = (savings.low + savings.high) / 2
+    return finding.severity * (savings.low + BEYOND_RANKS_AT * (savings.high - savings.low)) / middle
 
 
 def _title(title: str, pricing: Pricing) -> str:

@@ -20,6 +20,11 @@ BROAD_RANKS_AT = 0.4
 # come back, stands behind a sure one that costs half as much. A judgement.
 DOUBTED_RANKS_AT = 0.5
 
+# What the part of a price between its ends is worth in the order of findings, beside its lower end (ratio): what is
+# sure comes before what may be. In three programs with measured truths the middle of each range put another finding
+# first than the one that saved most. A judgement: a third.
+BEYOND_RANKS_AT = 1 / 3
+
 # Part of the share at stake below which a price is far from it (ratio): stated beside each other, the two read as a
 # contradiction, so the title leaves that share out, and the verdict states the price too. A judgement.
 FAR_BELOW = 0.5
