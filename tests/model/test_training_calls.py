@@ -239,6 +239,24 @@ def test_a_call_that_waits_for_steps_of_before_is_no_step(analyze):
     assert report.verdict.bound == "device"
 
 
+@pytest.mark.parametrize(("ran", "of_device"), [(14, True), (17, False)])
+def test_steps_are_the_devices_where_it_ran_few_of_those_that_were_called(analyze, ran, of_device):
+    """32 steps were called in the time in which the device ran ten: "mean 40.2 ms", of steps of 95."""
+    trace, called = TraceBuilder(), 20
+    trace.plane("/host:metadata").name_id("jit_train_step(0)", "", {"hlo_proto": TRAIN})
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    module = {"hlo_module": "jit_train_step", "program_id": 0}
+    for number in range(called):
+        python.event("PjitFunction(train_step)", 1000 * number, 900)
+    for number in range(ran):
+        at = 50 + 20_000 // ran * number
+        run.event("dot.1", at, 20_000 // ran - 150, hlo_op="dot.1", **module)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 100, 20_000 // ran - 200)
+    report = analyze(trace)
+    assert (report.steps.method == "inferred from the period of XLA Modules") == of_device
+    assert report.steps.median_ms == pytest.approx(20 / ran if of_device else 1.0, rel=0.05)
+
+
 @pytest.mark.parametrize(("count", "found"), [(1, 36), (4, None)])
 def test_programs_of_devices_side_by_side_are_not_told_apart(tmp_path, count, found):
     (host,) = build_run(find_all(ran_ahead().write(tmp_path / "host.xplane.pb"))).hosts

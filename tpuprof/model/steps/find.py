@@ -27,7 +27,7 @@ from tpuprof.model.steps.markers import (
 )
 from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, read_optimizer_calls
 from tpuprof.model.steps.phases import leading_phases
-from tpuprof.model.steps.programs import program_steps, runs_of, runs_on_cpu
+from tpuprof.model.steps.programs import program_steps, runs_of, runs_on_cpu, steps_of_runs
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps
 from tpuprof.model.steps.training_calls import (
     Trains,
@@ -41,6 +41,9 @@ from tpuprof.model.timeline import Track
 # Share of runs of other calls at whose begin a device still works, from which the host has run ahead of it (share).
 RAN_AHEAD_FROM_SHARE = 0.5
 
+# Steps that a device ran, over those that the host called, below which the host's own steps say nothing of the time
+# that one takes (ratio). A judgement: the first and last ones may be cut, and half as many are no steps of the host's.
+RAN_OF_CALLED_BELOW = 0.75
 # How much the number of a device's steps may differ from that of the host's for them to be the same steps (share): a
 # step or two at the ends of a capture have their work outside of it.
 AS_MANY_WITHIN_SHARE = 0.2
@@ -138,7 +141,21 @@ def _of_calls(
             return paced
     if calls is None or (calls.confidence == LOW and of_device.confidence != LOW and len(of_device)):
         return of_device
+    if len(devices) == 1 and (paced := _as_device_ran(calls, devices[0], recorded)) is not None:
+        return paced
     return of_device if len(of_device) and _work_later(calls, devices) else calls
+
+
+def _as_device_ran(calls: Steps, device: DeviceActivity, recorded: Recorded) -> Steps | None:
+    """The same steps as a CPU device ran them, where it ran far fewer of them than the host called; else None.
+
+    The host called the others ahead: what a step takes is what the device takes.
+    """
+    runs = runs_on_cpu(device, recorded)
+    found = steps_of_runs(runs.label, runs.start, runs.end, recorded) if runs is not None else None
+    if found is None or found.confidence == LOW or len(found) >= RAN_OF_CALLED_BELOW * len(calls):
+        return None
+    return replace(found, note=f"{_AHEAD}; {found.note}")
 
 
 def _work_later(calls: Steps, devices: list[DeviceActivity]) -> bool:
