@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from tpuprof.analysis.sections.doubtful_cost import BEGINS_FROM_SHARE, SURER_FROM_SHARE, weakened
+from tpuprof.analysis.sections.doubtful_cost import (
+    BEGINS_FROM_SHARE,
+    SURER_FROM_SHARE,
+    said_beside,
+    surer_bound,
+    weakened,
+)
 from tpuprof.model.step_times import StepTimes
 from tpuprof.report.schema import Finding, Savings, Verdict
 from tpuprof.rules.thresholds import FAR_BELOW
@@ -152,3 +158,50 @@ def test_another_cause_that_is_surer_is_named_beside_a_doubtful_one(low, confide
     )
     assert text.endswith(surer) == said
     assert weakened(SYNC, [finding(low=10.0), other], TIMES) == SYNC
+
+
+def python_beside(category="host", low=18.0, **parts):
+    """A step of 100 ms in which the device works for 55, with a doubtful read and Python that surely costs `low`."""
+    times = StepTimes(
+        100.0, {"compute": 55.0, "host:python": 40.0, **parts}, busy=55.0, host_work=60.0, reads_share=1.0
+    )
+    other = Finding(
+        "host-blocked", category, "failed", "The host runs code", "", savings=Savings(low, 30.0, "bound")
+    )
+    return replace(SYNC, share=0.4), [replace(other, confidence="medium"), finding(low=0.0)], times
+
+
+@pytest.mark.parametrize(
+    ("facts", "word"),
+    [
+        ({}, "host"),
+        # Tracing hides behind a device that works on.
+        ({"category": "tracing"}, None),
+        ({"low": 100 * SURER_FROM_SHARE - 0.1}, None),
+        # Another part is larger than what the finding is on.
+        ({"tracing": 60.0}, None),
+    ],
+)
+def test_the_verdict_is_on_the_surer_cause_where_the_first_finding_is(facts, word):
+    """A policy reads its actions; Python that makes observations took 37 %, and the read was the verdict."""
+    found = surer_bound(*python_beside(**facts))
+    assert (found.word if found else None) == word
+
+
+def test_the_doubtful_cause_stays_the_verdict_where_it_is_first_or_sure():
+    verdict, findings, times = python_beside()
+    assert surer_bound(verdict, findings[::-1], times) is None
+    assert surer_bound(verdict, [findings[0], finding(low=LEAST)], times) is None
+    assert surer_bound(replace(verdict, bound="host"), findings, times) is None
+
+
+def test_the_doubtful_cause_is_said_beside_the_surer_one():
+    verdict, findings, _ = python_beside()
+    read = replace(
+        findings[1], title="An array turned into a float at a.py:5 makes host and device take turns"
+    )
+    assert said_beside(verdict, [findings[0], read]) == (
+        " Beside it, an array turned into a float at a.py:5 makes host and device take turns; whether a step is "
+        "shorter without that is doubtful."
+    )
+    assert said_beside(verdict, findings[:1]) == ""

@@ -11,7 +11,7 @@ from tpuprof.analysis.run_warnings import run_warnings
 from tpuprof.analysis.sections.compiles import compile_history, compile_rows, steps_until_quiet
 from tpuprof.analysis.sections.compute import left_out, listed_ops
 from tpuprof.analysis.sections.device import device_sections
-from tpuprof.analysis.sections.doubtful_cost import weakened
+from tpuprof.analysis.sections.doubtful_cost import said_beside, surer_bound, weakened
 from tpuprof.analysis.sections.host import host_sections
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.analysis.sections.measure_next import measure_next
@@ -102,9 +102,19 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     # Rules look at all ops.
     findings = with_proofs(run_rules(Signals(report, run), all_rules(), simulator), run.proofs)
     rest = left_out(device["ops"], listed)
-    verdict = weakened(report.verdict, findings, usual.times)
+    surer = surer_bound(report.verdict, findings, usual.times, decisions)
+    if surer is None:
+        verdict = weakened(report.verdict, findings, usual.times)
+    else:
+        other = verdict_section(run, replace(usual, bound=surer), hidden, rows, history, decisions)
+        verdict = replace(other, sentence=other.sentence + said_beside(report.verdict, findings))
     report = replace(
-        report, verdict=verdict, findings=findings, ops=device["ops"][:listed], ops_left_out=rest
+        report,
+        verdict=verdict,
+        why=decision_rows(decisions.made, times.wall),
+        findings=findings,
+        ops=device["ops"][:listed],
+        ops_left_out=rest,
     )
     quiet = steps_until_quiet(run.hosts)
     held_by = max((host.long_later.held_by for host in run.hosts if host.long_later is not None), default=0)

@@ -11,7 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tpuprof.model.step_times import StepTimes
+from tpuprof.model.decisions import Decisions
+from tpuprof.model.step_times import Bound, StepTimes
+from tpuprof.model.verdict import bound_of
+from tpuprof.model.verdict_words import spoken
+from tpuprof.parts import word_of
 from tpuprof.report.schema import Finding, Savings, Verdict
 from tpuprof.rules.base import FAILED, PASSED, UNAVAILABLE
 from tpuprof.rules.pricing import COUNTERFACTUAL, NOTED_FROM
@@ -25,6 +29,9 @@ BEGINS_FROM_SHARE = 0.01
 # Least share of a step that another cause's price begins at for the verdict to name it beside a doubtful one (share):
 # half of what a rule needs to fail. A judgement.
 SURER_FROM_SHARE = 0.05
+BESIDE = " Beside it, {title}; whether a step is shorter without that is doubtful."
+# Categories of findings that are surer than turns: what a thread does or waits for without handing a program over.
+SURER_CATEGORIES = ("host", "input")
 SURER = " Another cause is surer to cost time ({range} per step): {title}."
 _BOUND = "-bound: "
 MAY_BE_NOTHING = " Without {what}, a step may take as long, or be {shorter}. The device is busy for {busy}."
@@ -73,24 +80,71 @@ def weakened(verdict: Verdict, findings: Iterable[Finding], times: StepTimes) ->
     )
 
 
+def surer_bound(
+    verdict: Verdict, findings: list[Finding], times: StepTimes, why: Decisions | None = None
+) -> Bound | None:
+    """What holds the step back beside turns whose cost is doubtful, where the first finding is on it and sure.
+
+    Three verdicts named reads that cost nothing, and the first finding of each the Python that did. Tracing hides
+    behind a device that works on, so that it is no surer than the turns. None where these stay the verdict.
+    """
+    wanted = PRICED_BY.get(verdict.bound, ())
+    first = next((each for each in findings if each.status == FAILED), None)
+    if verdict.bound != "sync" or not times.seen or first is None or not _saves_surely(first, wanted, times):
+        return None
+    priced = [each.savings for each in findings if each.rule in wanted and each.savings is not None]
+    if any(_is_sure(each, times) for each in priced):
+        return None
+    # Without blocking reads there are no turns, and nothing that the device does again.
+    other = bound_of(replace(times, reads_share=0.0, again=0.0, for_reads=0.0))
+    surer = (why or Decisions()).is_so(
+        f"the price of what holds the step back begins at nothing, and the first finding, whose price does not, is on "
+        f"what the verdict would look at without it, {spoken(other)}",
+        word_of(other.word).category == first.category in SURER_CATEGORIES,
+        yes="the verdict is on the surer of the two, and names the other",
+        no="the verdict stays, and is doubtful",
+    )
+    return other if surer else None
+
+
+def said_beside(verdict: Verdict, findings: Iterable[Finding]) -> str:
+    """What a verdict on a surer cause says of the doubtful one; empty where no rule fails on that."""
+    wanted = PRICED_BY.get(verdict.bound, ())
+    found = next((each for each in findings if each.rule in wanted and each.status == FAILED), None)
+    return BESIDE.format(title=_within(found.title)) if found is not None else ""
+
+
+def _within(title: str) -> str:
+    """A title within a sentence: a name, or the code that it begins with, stays as it is."""
+    return title[0].lower() + title[1:]
+
+
+def _saves_surely(finding: Finding, doubted: tuple[str, ...], times: StepTimes) -> bool:
+    """Whether the price of a finding that is on another cause is sure to begin at enough of the step."""
+    return (
+        finding.status == FAILED
+        and finding.rule not in doubted
+        and finding.confidence != "low"
+        and finding.savings is not None
+        and finding.savings.per == "step"
+        and finding.savings.low >= SURER_FROM_SHARE * times.wall
+    )
+
+
 def _surer(findings: Iterable[Finding], doubted: tuple[str, ...], times: StepTimes) -> str:
     """Another cause whose fix is sure to save time, where the verdict's is not; empty where there is none.
 
     The one that saves most at least.
     """
     sure = [
-        (each.savings.low, each)
+        (each.savings, each)
         for each in findings
-        if each.status == FAILED and each.rule not in doubted and each.confidence != "low"
-        if each.savings is not None and each.savings.per == "step"
-        if each.savings.low >= SURER_FROM_SHARE * times.wall
+        if each.savings is not None and _saves_surely(each, doubted, times)
     ]
     if not sure:
         return ""
-    _, best = max(sure, key=lambda each: each[0])
-    assert best.savings is not None
-    title = best.title[0].lower() + best.title[1:]
-    return SURER.format(title=title, range=format_ms_range(best.savings.low, best.savings.high))
+    savings, best = max(sure, key=lambda each: each[0].low)
+    return SURER.format(title=_within(best.title), range=format_ms_range(savings.low, savings.high))
 
 
 def _is_sure(savings: Savings, times: StepTimes) -> bool:
