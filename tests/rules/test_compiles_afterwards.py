@@ -16,7 +16,8 @@ from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, Comp
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
-from tpuprof.rules.shared.compiles_afterwards import MAY_BE_ONCE, UNSEEN_CAUSE, check_afterwards
+from tpuprof.rules.shared.compiles_afterwards import LAST_SHARE, MAY_BE_ONCE, UNSEEN_CAUSE, check_afterwards
+from tpuprof.rules.shared.recompile_cases import ANY_CAUSE, SELDOM
 from tpuprof.rules.shared.recompiles import COMES_AGAIN_UNKNOWN
 
 SYNC, EVALUATION = "<module> (/home/u/train.py:44)", "evaluate (/home/u/train.py:9)"
@@ -135,6 +136,24 @@ def test_what_compiled_once_or_twice_after_the_capture_may_not_come_again(at, ag
     assert found.share == pytest.approx(0.5 if again else 0.5 * MAY_BE_ONCE)
     assert found.title.endswith(COMES_AGAIN_UNKNOWN) is not again
     assert found.reason.startswith("it costs 556 ms per step" if again else "it took 50.0 s in all")
+
+
+@pytest.mark.parametrize(
+    ("at", "framework", "ends", "cases"),
+    [
+        ([round(90 * (1 - LAST_SHARE))], "torch_xla", True, {SELDOM}),
+        ([round(90 * (1 - LAST_SHARE)) - 1], "torch_xla", False, ANY_CAUSE),
+        ([85], "jax", True, ANY_CAUSE),
+    ],
+)
+def test_a_compile_in_the_last_steps_may_be_the_end_of_a_schedule(at, framework, ends, cases):
+    """A cosine that ends at 0 made one graph more: eight causes stood in the advice, and this one among the last."""
+    line = CompilingLine(1, 1, 50.0, [EVALUATION], at)
+    seen = AfterCapture(90, 1, 1, 50.0, 100.0, True, {EVALUATION: line})
+    facts = {"step_compiles": [], "after_capture": seen, "records_if_noted": [], "phases": []}
+    found = check_afterwards(given(steps=steps(), framework=framework, **facts))
+    assert (", in the last tenth of the steps; it is unknown" in found.title) == ends
+    assert found.cases == cases
 
 
 def analyzed(folder, seconds, at, steps=105, in_the_capture=""):

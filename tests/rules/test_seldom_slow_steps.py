@@ -11,6 +11,7 @@ from tpuprof.model.later_places import LaterPlace
 from tpuprof.model.long_later import LongLater
 from tpuprof.model.outside_capture import AS_LONG_FROM, LONG_FROM
 from tpuprof.rules.registry import find_rule
+from tpuprof.rules.run.uneven_steps.rule import USUAL_FROM_SHARE
 from tpuprof.rules.runner import outcome_of
 from tpuprof.run_folder import CLASSES_PER_DOUBLING
 
@@ -108,3 +109,16 @@ def test_slow_steps_of_the_capture_come_first():
 
 def test_later_steps_that_are_shorter_are_not_as_long():
     assert found([200.0 * AS_LONG_FROM / 1.2] * 8).status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("share", "status"), [(USUAL_FROM_SHARE, "passed"), (USUAL_FROM_SHARE - 0.01, "failed")]
+)
+def test_slow_steps_that_are_the_usual_ones_later_are_no_few(share, status):
+    """A full queue of batches was used up in six steps: "2 of 8 steps take longer", as all later ones did."""
+    outcome = found([200.0] * round(100 * share))
+    assert outcome.status == status
+    if status == "passed":
+        assert (
+            outcome.reason == "50 % of 100 steps after the capture took as long; that is the usual step there"
+        )

@@ -12,7 +12,8 @@ from tpuprof.model.compile.recurrence import (
 from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed
-from tpuprof.rules.shared.recompile_cases import ANY_CAUSE
+from tpuprof.rules.programs import TORCH_XLA
+from tpuprof.rules.shared.recompile_cases import ANY_CAUSE, SELDOM
 from tpuprof.rules.shared.recompiles import COMES_AGAIN_UNKNOWN, SHOWN, rates
 from tpuprof.rules.shared.returning_compiles import by_line
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -24,6 +25,10 @@ UNSEEN_CAUSE = "those hold none of it, so what changed is unknown"
 # What compiles count that came once or twice after the capture (ratio): the first short batch and the first evaluation
 # compile once, a new learning rate per epoch each time. Half is the middle between none of it and all. A judgement.
 MAY_BE_ONCE = 0.5
+# Share of the steps after the capture, their last ones, in which a compile that comes once may be the end of a schedule
+# (share): `1 - lr * weight_decay` became 1 in the last 2 to 9 % of the steps of three programs. A judgement: a tenth.
+LAST_SHARE = 0.1
+AT_THE_END = ", in the last tenth of the steps"
 
 
 def check_afterwards(signals: Signals) -> Outcome | None:
@@ -49,18 +54,25 @@ def check_afterwards(signals: Signals) -> Outcome | None:
     if share < FAILS_FROM_SHARE or not after.shows(len(signals.steps)):
         return None
     again = occasions(lines) >= RETURNS_FROM_STEPS
+    ends = not again and _at_the_end(lines, after)
     per_step = format_ms(seconds * MS_PER_S / after.steps)
     cost = f"it costs {per_step} per step" if again else f"it took {format_ms(seconds * MS_PER_S)} in all"
     return failed(
         share if again else share * MAY_BE_ONCE,
         [_line_evidence(each) for each in lines[:SHOWN]] + rates(signals),
         title=f"After the capture {min(compiling, after.compiling_steps)} of {after.steps_text} compiled: "
-        f"{format_share(share)} of that time{'' if again else COMES_AGAIN_UNKNOWN}",
+        f"{format_share(share)} of that time{AT_THE_END if ends else ''}{'' if again else COMES_AGAIN_UNKNOWN}",
         reason=f"{cost} on top of the captured steps; {UNSEEN_CAUSE}",
         # What they cost was counted; that different graphs are the cause, and not shapes, was not seen.
         confidence="medium" if again else "low",
-        cases=ANY_CAUSE,
+        cases=frozenset({SELDOM}) if ends and signals.framework == TORCH_XLA else ANY_CAUSE,
     )
+
+
+def _at_the_end(lines: list[CompilingLine], after: AfterCapture) -> bool:
+    """Whether only the last steps of a program that ended compiled."""
+    steps = [step for each in lines for step in each.steps]
+    return after.ended and not after.estimated and min(steps, default=0) >= (1 - LAST_SHARE) * after.steps
 
 
 def _seen_by_looks(signals: Signals) -> Outcome | None:

@@ -121,6 +121,9 @@ if TYPE_CHECKING:
     from tpuprof.model.long_later import LongLater
 
 SHOWN = 8
+# Share of later steps that take as long from which these are the usual ones, and the short ones of the capture the
+# exception (share): a full queue of batches was used up while eight steps were recorded. A judgement: most of them.
+USUAL_FROM_SHARE = 0.5
 # Why it passes where nothing says what slow steps do.
 UNSEEN = "noise of the machine, batches that arrive in bursts and a host that runs ahead look the same"
 # Why it passes where slow steps wait for the work of all steps.
@@ -259,15 +262,20 @@ def _even_so(signals: Signals, cause: str, of_cause: list[int]) -> str:
 
 
 def _too_seldom(signals: Signals, rows: StepColumns, even: Int64, own: list[int], excess_ms: float) -> str:
-    """Why slow steps matter little: few later ones take as long. Empty where they do, or where that was not noted."""
+    """Why slow steps are no few that matter: hardly any later one takes as long, or most do.
+
+    Empty where some do, or where that was not noted.
+    """
     after, shortest = signals.after_capture, float(rows.wall_ms[own].min())
     if after is None or not after.took or shortest < LONG_FROM * median(rows.wall_ms[even]):
         return ""
     share = after.share_of_longer(AS_LONG_FROM * shortest * PS_PER_MS)
     later_ms = after.took * MS_PER_S / after.steps
-    if share is None or share * excess_ms >= UNEVEN_FROM_SHARE * later_ms:
+    if share is None or USUAL_FROM_SHARE > share >= UNEVEN_FROM_SHARE * later_ms / excess_ms:
         return ""
-    return f"{format_share(share)} of {after.steps_text} after the capture took as long"
+    # A queue that was full when the capture began made the first steps short.
+    usual = "; that is the usual step there" if share >= USUAL_FROM_SHARE else ""
+    return f"{format_share(share)} of {after.steps_text} after the capture took as long{usual}"
 
 
 def _takes_longer(signals: Signals, spent: Float64, even: Int64, own: Int64) -> str:

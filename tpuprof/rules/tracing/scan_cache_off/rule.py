@@ -16,9 +16,10 @@ How often per step the body is traced, what loops take on the device, and the ti
 
 ## How to fix
 
-Tell scan that the body is pure, if it is: no side effects, and no state but its arguments. scan keeps what it traced
-by the function object: pass the same function in every step. A lambda or an inner function made in the step never
-hits, though is_fn_pure is set; so does a partition_fn made again.
+Tell scan that the body is pure, if it is (`scan_layers(layers, x, is_layer_pure=True)`, or `is_fn_pure=True` of
+`scan`): no side effects, and no state but its arguments. scan keeps what it traced by the function object: pass the
+same function in every step. A lambda or an inner function made in the step never hits, though is_fn_pure is set; so
+does a partition_fn made again.
 
 ## Limits and false positives
 
