@@ -619,8 +619,11 @@ def test_a_wait_for_an_array_in_numpy_is_a_read(analyze, call):
     report = analyze(waits_in(call))
     (read,) = report.host_reads
     assert (read.call, read.source, read.occurrences) == ("__array__", "/home/u/train.py:7", 8)
-    assert report.verdict.bound == "sync"
-    assert "It is an array turned into a NumPy array at /home/u/train.py:7" in report.verdict.sentence
+    # Host and device take turns at it. That Python behind it costs as much is surer, on a device that is the host's CPU.
+    assert report.verdict.bound == "host"
+    assert (
+        " Beside it, an array turned into a NumPy array at /home/u/train.py:7 makes host and device take turns, up to 40 %"
+    ) in report.verdict.sentence
 
 
 def test_a_wait_in_another_call_is_no_read(analyze):
