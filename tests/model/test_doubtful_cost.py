@@ -205,3 +205,9 @@ def test_the_doubtful_cause_is_said_beside_the_surer_one():
         "shorter without that is doubtful."
     )
     assert said_beside(verdict, findings[:1]) == ""
+
+
+def test_a_name_at_the_begin_of_a_title_keeps_its_letters():
+    verdict, findings, _ = python_beside()
+    read = replace(findings[1], title="JAX reads a value")
+    assert said_beside(verdict, [findings[0], read]).startswith(" Beside it, JAX reads a value;")

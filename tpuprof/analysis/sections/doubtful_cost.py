@@ -115,8 +115,9 @@ def said_beside(verdict: Verdict, findings: Iterable[Finding]) -> str:
 
 
 def _within(title: str) -> str:
-    """A title within a sentence: a name, or the code that it begins with, stays as it is."""
-    return title[0].lower() + title[1:]
+    """A title within a sentence: a name that it begins with (`JAX`) stays as it is."""
+    word = title.partition(" ")[0]
+    return title if word[1:].upper() == word[1:] != "" else title[:1].lower() + title[1:]
 
 
 def _saves_surely(finding: Finding, doubted: tuple[str, ...], times: StepTimes) -> bool:
