@@ -86,7 +86,7 @@ def _costlier(reads: Bound | None, ops: Bound | None, why: Decisions) -> Bound |
     if reads is None or ops is None:
         return reads or ops
     more = why.at_least(
-        f"what {named(ops.word)} cost, compared with {named(reads.word)}",
+        "what ops that run on the host cost, compared with what reads of values cost",
         ops.ms,
         reads.ms,
         MS,

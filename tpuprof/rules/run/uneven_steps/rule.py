@@ -271,11 +271,12 @@ def _too_seldom(signals: Signals, rows: StepColumns, even: Int64, own: list[int]
         return ""
     share = after.share_of_longer(AS_LONG_FROM * shortest * PS_PER_MS)
     later_ms = after.took * MS_PER_S / after.steps
-    if share is None or USUAL_FROM_SHARE > share >= UNEVEN_FROM_SHARE * later_ms / excess_ms:
+    if share is None:
         return ""
-    # A queue that was full when the capture began made the first steps short.
-    usual = "; that is the usual step there" if share >= USUAL_FROM_SHARE else ""
-    return f"{format_share(share)} of {after.steps_text} after the capture took as long{usual}"
+    text = f"{format_share(share)} of {after.steps_text} after the capture took as long"
+    if share >= USUAL_FROM_SHARE:
+        return f"{text}; that is the usual step there"
+    return text if share * excess_ms < UNEVEN_FROM_SHARE * later_ms else ""
 
 
 def _takes_longer(signals: Signals, spent: Float64, even: Int64, own: Int64) -> str:
