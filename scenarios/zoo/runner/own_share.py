@@ -123,7 +123,7 @@ def _sampled(start: Start, scratch: Path) -> tuple[int, int, float, float] | Non
     process = started(start, out, messages)
     signal_all(process, signal.SIGCONT)
     try:
-        if not _wait_for(process, messages):
+        if not _wait_for(process, messages, scratch / "run"):
             return None
         before, began = _cpu_of_threads(process.pid), time.perf_counter()
         spy = [
@@ -197,11 +197,14 @@ def _is_own(frames: list[str], package: str) -> bool:
     return False
 
 
-def _wait_for(process: subprocess.Popen[bytes], messages: Path) -> bool:
-    """Wait until the capture is written; False if the program ended before."""
+def _wait_for(process: subprocess.Popen[bytes], messages: Path, run: Path) -> bool:
+    """Wait until the capture is written; False if the program ended before.
+
+    Of a recording by the clock, as of JAX without step marks, nothing is said before the end, and it may be made again.
+    """
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
-        if _WRITTEN in messages.read_text("utf-8", "replace"):
+        if _WRITTEN in messages.read_text("utf-8", "replace") or any(run.rglob("*.xplane.pb")):
             return True
         time.sleep(0.1)
     return False
