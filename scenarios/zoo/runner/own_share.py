@@ -9,6 +9,7 @@ caches, Python's garbage collection.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import linecache
 import math
@@ -141,9 +142,10 @@ def _sampled(start: Start, scratch: Path) -> tuple[int, int, float, float] | Non
         ]
         with subprocess.Popen(spy, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as spying:
             took, after = 0.0, before
-            # A program may end while it is sampled: its threads' times are those just before.
+            # A program may end while it is sampled: its threads' times are those just before. The capture's own process
+            # then looks at what was written, which slows nobody.
             while spying.poll() is None and time.perf_counter() - began < TIMEOUT_SECONDS:
-                if process.poll() is None:
+                if _trains(process.pid):
                     took, after = time.perf_counter() - began, _cpu_of_threads(process.pid) or after
                 time.sleep(0.2)
         seconds = min(took, SAMPLE_FOR_S)
@@ -186,15 +188,26 @@ def _parsed(stacks: str) -> Iterator[tuple[str, str, list[str], int]]:
 
 
 def _is_own(frames: list[str], package: str) -> bool:
-    """Whether the innermost frame of tpuprof is below the program's, and does not pass a call on."""
-    for frame in reversed(frames):
-        found = _FRAME.search(frame)
-        path, line = found[1], int(found[2])
+    """Whether the innermost frame of tpuprof is below the program's, and does not pass a call on.
+
+    What it does as the program ends is below none of the program's.
+    """
+    for inner in range(len(frames) - 1, -1, -1):
+        found = _FRAME.search(frames[inner])
+        path, line = (found[1], int(found[2])) if found else ("", 0)
         if path.startswith(package):
-            return not any(call in linecache.getline(path, line) for call in _PASSES_ON)
-        if "site-packages" not in path and f"/python{sys.version_info[0]}" not in path:
+            passes_on = any(call in linecache.getline(path, line) for call in _PASSES_ON)
+            return not passes_on and any(_is_of_program(each, package) for each in frames[:inner])
+        if _is_of_program(frames[inner], package):
             return False
     return False
+
+
+def _is_of_program(frame: str, package: str) -> bool:
+    found = _FRAME.search(frame)
+    path = found[1] if found else "<"
+    library = "site-packages" in path or f"/python{sys.version_info[0]}" in path
+    return not library and not path.startswith((package, "<"))
 
 
 def _wait_for(process: subprocess.Popen[bytes], messages: Path, run: Path) -> bool:
@@ -210,17 +223,26 @@ def _wait_for(process: subprocess.Popen[bytes], messages: Path, run: Path) -> bo
     return False
 
 
+def _trains(session: int) -> bool:
+    """Whether a process of a session runs that is not the capture's own."""
+    return any(b"tpuprof\0capture" not in (each / "cmdline").read_bytes() for each in _processes(session))
+
+
+def _processes(session: int) -> Iterator[Path]:
+    """The folders in `/proc` of a session's processes that run."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            if os.getsid(int(process.name)) == session and (process / "cmdline").read_bytes():
+                yield process
+
+
 def _cpu_of_threads(session: int) -> dict[str, float]:
     """Time on a processor (s) of each thread of all processes of a session."""
     taken = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.getsid(int(process.name)) != session:
-                continue
-            for task in (process / "task").glob("*"):
+    for process in _processes(session):
+        for task in (process / "task").glob("*"):
+            with contextlib.suppress(OSError):
                 taken[task.name] = int((task / "schedstat").read_text().split()[0]) / 1e9
-        except OSError:  # it ended meanwhile
-            continue
     return taken
 
 
