@@ -40,6 +40,8 @@ MOST_TIMES = 1000
 # How long the stacks are sampled (s): 3,000 samples, of which 30 are 1 %. A program that ends sooner has fewer samples,
 # and one that ends within the shortest time tells nothing.
 SAMPLE_FOR_S, SHORTEST_S = 10.0, 2.0
+# How long ago a profile was written for the capture to be over where nothing says so (s).
+WRITTEN_FOR_S = 3.0
 # What `tpuprof capture` prints when the capture is written.
 _WRITTEN = "writing the capture took"
 # How our functions call what they stand in for: meanwhile the program's own work is done.
@@ -214,13 +216,19 @@ def _wait_for(process: subprocess.Popen[bytes], messages: Path, run: Path) -> bo
     """Wait until the capture is written; False if the program ended before.
 
     Of a recording by the clock, as of JAX without step marks, nothing is said before the end, and it may be made again.
+    Its file is written long before the next one then.
     """
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
-        if _WRITTEN in messages.read_text("utf-8", "replace") or any(run.rglob("*.xplane.pb")):
+        if _WRITTEN in messages.read_text("utf-8", "replace") or _is_old(run):
             return True
         time.sleep(0.1)
     return False
+
+
+def _is_old(run: Path) -> bool:
+    """Whether a profile was written some time ago: what is done with it at once is part of the capture."""
+    return any(time.time() - each.stat().st_mtime > WRITTEN_FOR_S for each in run.rglob("*.xplane.pb"))
 
 
 def _trains(session: int) -> bool:
