@@ -38,6 +38,8 @@ SCAN_TRACE = "tpuprof.scan_trace"
 SAMPLE, HOLDER = "tpuprof.sample", "tpuprof.holder"
 # What JAX compiled, with its frames, and why its cache had no entry.
 COMPILED, CACHE_MISS = "tpuprof.compiled", "tpuprof.cache_miss"
+# JAX's files in which it lowers and compiles: they are on a stack only then.
+JAX_COMPILES = re.compile(r"[/\\]jax[/\\]_src[/\\](?:compiler|interpreters[/\\]mlir)\.py\b")
 # What a look at the training thread after a recording by the clock saw: work, a wait for the device, a compile.
 LOOK_WORKS, LOOK_WAITS, LOOK_COMPILES = 0, 1, 2
 # In a sample's stack, what follows the name that a loop set last before it jumped back: the jump has the name's place.

@@ -456,7 +456,14 @@ def noun_of(name: str) -> str:
     own = name.startswith(USER_PREFIX) and name.removeprefix(USER_PREFIX) not in _USER_KINDS
     if own:
         return f"the annotation {title!r}"
-    return title if title.startswith(_NAMES) else title[:1].lower() + title[1:]
+    return within_sentence(title)
+
+
+def within_sentence(title: str) -> str:
+    """A title as it stands within a sentence: a name that it begins with (`Python`, `JAX`) stays as it is."""
+    word = title.partition(" ")[0]
+    is_name = title.startswith(_NAMES) or (len(word) > 1 and word[1:] == word[1:].upper())
+    return title if is_name else title[:1].lower() + title[1:]
 
 
 def listed_as(name: str) -> str:

@@ -41,7 +41,7 @@ def test_a_line_that_compiles_on_is_named_with_its_share():
     """20 widths compiled all over the run: two seconds without any were recorded, and "device-bound" was said."""
     found = seen((0, LOOK_WORKS, 11), (1, LOOK_WORKS, 17), (2, LOOK_COMPILES, 14), (1, LOOK_WORKS, 3))
     assert (found.share, found.stretches, found.source) == (pytest.approx(25 / 45), 2, "/u/train.py:65")
-    assert found.what == (
+    assert f"after the capture {found.what}" == (
         "after the capture the training thread compiled 2 times at /u/train.py:65, for 56 % of that time"
     )
     assert seen((2, LOOK_WORKS, 25), (1, LOOK_WORKS, 20)) is None

@@ -8,6 +8,7 @@ import pytest
 from tests.model.test_later_part import sampled
 from tpuprof.model.later_places import LOOKS_FROM, STRETCHES_FROM, place_of
 from tpuprof.model.long_later import FROM_SHARE
+from tpuprof.own_events import LOOK_COMPILES, LOOK_WORKS
 
 MAIN, TRAIN, STEP = "<module> (/u/main.py:9)", "train (/u/main.py:{})", "step (/u/main.py:30)"
 EVALUATE, SCORE = "evaluate (/u/main.py:{})", "score (/u/main.py:60)"
@@ -89,6 +90,12 @@ def test_waits_for_the_device_are_no_work_at_a_place():
     assert times(4, (0, 0, 20), (1, 1, 10)) is None
     found = times(4, (0, 0, 20), (1, 1, 4), (1, 0, 6))
     assert (found.share, found.stretches) == (pytest.approx(0.2), 4)
+
+
+def test_a_place_that_compiles_is_work_at_it():
+    """A look that sees a compile is no wait: the third kind was taken for one."""
+    found = times(4, (0, LOOK_WORKS, 20), (1, LOOK_COMPILES, 10))
+    assert (found.share, found.stretches) == (pytest.approx(1 / 3), 4)
 
 
 def test_an_export_at_the_end_is_left_out():

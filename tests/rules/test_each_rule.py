@@ -135,7 +135,7 @@ def python(count, ms):
 
 CASES = {
     "host-blocked": [
-        ("beside a device on the same CPUs", "failed", {"steps": steps(compute=50.0, **{"host:python": 40.0}), "host_stacks": [asleep(40.0, part="host:python")], "device_type": "CPU", "run_info": {"capture": {"cpus": 2, "cpus_used": 1, "cpu_wait_share": 0.4}}}),
+        ("beside a device on the same CPUs", "failed", {"steps": steps(compute=50.0, **{"host:python": 40.0}), "host_stacks": [asleep(40.0, part="host:python")], "device_type": "CPU", "busy_share": 0.5, "run_info": {"capture": {"cpus": 2, "cpus_used": 1, "cpu_wait_share": 0.4}}}),
         ("asleep", "failed", {"steps": steps(), "host_stacks": [asleep(100 * ABOVE)]}),
         ("a short sleep", "passed", {"steps": steps(), "host_stacks": [asleep(100 * BELOW)]}),
         ("behind the device", "passed", {"steps": steps(), "host_stacks": [asleep(0.0, hidden=50.0)]}),

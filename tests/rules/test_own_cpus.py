@@ -34,6 +34,7 @@ def finding(hidden, part=PART, busy=75.0, **facts):
         steps=steps(compute=busy, **{part: 20.0}),
         host_stacks=[row],
         device_type=facts.get("device", "CPU"),
+        busy_share=busy / 100,
         run_info={"capture": capture},
     )
     (found,) = run_rules(signals, [find_rule("host-blocked")], Simulator)

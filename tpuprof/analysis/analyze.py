@@ -88,7 +88,6 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     report = Report(
         **_about(run),
         verdict=verdict_section(run, usual, hidden, rows, history, decisions),
-        why=decision_rows(decisions.made, times.wall),
         span_notes=run.span_notes,
         warnings=[*run_warnings(run, compiles), *doubts],
         compiles=compiles,

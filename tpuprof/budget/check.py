@@ -1,5 +1,4 @@
-"""Budgets: what a run must keep to, from tpuprof.report.labels import main_places
-from tpuprof.toml, checked against a Report.
+"""Budgets: what a run must keep to, from tpuprof.toml, checked against a Report.
 
 [budget]
 step_time_median = { max = 120 }                       # ms

@@ -18,7 +18,7 @@ from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.state import note_failure
 from tpuprof.instrument.thread_clocks import cpu_of_threads
-from tpuprof.own_events import LOOK_COMPILES, LOOK_WAITS, LOOK_WORKS
+from tpuprof.own_events import JAX_COMPILES, LOOK_COMPILES, LOOK_WAITS, LOOK_WORKS
 
 # Time between two looks (s): see `long_steps.LOOK_EVERY_SECONDS`.
 LOOK_EVERY_SECONDS = 0.1
@@ -29,11 +29,6 @@ WAITED_NS = 200_000
 MAX_STACKS, MAX_STRETCHES = 128, 4096
 # Where JAX's Python waits for the device.
 _WAITS = ("jax/_src/array.py", "jax/_src/api.py", "jax\\_src\\array.py", "jax\\_src\\api.py")
-# Where it lowers and compiles: the frames of a stack that are kept may lack these, behind those of libraries.
-_COMPILES = (
-    *("jax/_src/compiler.py", "jax/_src/interpreters/mlir.py"),
-    *("jax\\_src\\compiler.py", "jax\\_src\\interpreters\\mlir.py"),
-)
 
 
 class LaterLooks:
@@ -113,9 +108,10 @@ def _kind(frame: FrameType, *, waited: bool) -> int:
     """What a thread does that is there: `waited` says that it took hardly any CPU time."""
     if waited and frame.f_code.co_filename.endswith(_WAITS):
         return LOOK_WAITS
+    # The frames of a stack that are kept may lack JAX's, behind those of libraries.
     outer: FrameType | None = frame
     while outer is not None:
-        if outer.f_code.co_filename.endswith(_COMPILES):
+        if JAX_COMPILES.search(outer.f_code.co_filename):
             return LOOK_COMPILES
         outer = outer.f_back
     return LOOK_WORKS

@@ -20,7 +20,7 @@ from tpuprof.instrument.thread_frames import Place
 from tpuprof.own_events import is_generated
 
 # How our functions call what they stand in for, or decorate: meanwhile the program's own work is done.
-_PASSES_ON = ("original(", "function(")
+PASSES_ON = ("original(", "function(")
 
 
 class OwnWork:
@@ -47,7 +47,7 @@ class OwnWork:
     def _calls_original(self, place: Place) -> bool:
         known = self._passes_on.get(place)
         if known is None:
-            known = self._passes_on[place] = any(call in expression(*place) for call in _PASSES_ON)
+            known = self._passes_on[place] = any(call in expression(*place) for call in PASSES_ON)
         return known
 
 

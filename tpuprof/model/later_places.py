@@ -11,6 +11,7 @@ from typing import Any
 
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.long_later import FROM_SHARE, Before
+from tpuprof.own_events import LOOK_WAITS
 from tpuprof.records import record
 from tpuprof.report.user_frames import user_functions
 from tpuprof.units import format_share
@@ -76,7 +77,9 @@ def later_place(noted: Mapping[str, Any], samples: HostSamples | None) -> LaterP
         return None
     before = Before(samples)
     stacks = [_places(str(each)) for each in noted["stacks"]]
-    stretches = [(stacks[int(stack)], bool(waits), int(looks)) for stack, waits, looks in noted["stretches"]]
+    stretches = [
+        (stacks[int(stack)], int(kind) == LOOK_WAITS, int(looks)) for stack, kind, looks in noted["stretches"]
+    ]
     depths: dict[_Place, int] = {}
     for stack in stacks:
         for place, (depth, _) in stack.items():

@@ -19,9 +19,11 @@ def lost_in_turns(wall: Int64, busy: Int64, works: Int64) -> Int64:
     Sums of all steps would let the host do in the time of sixty steps what it does in one of them: with a save of 600
     ms in one step of sixty, and 11 ms of the device's work in each, neither is faster without reads.
     """
-    return _of_pairs(
-        lambda wall, busy, works: np.maximum(wall - np.maximum(busy, works), 0), wall, busy, works
-    )
+    return _of_pairs(_beyond_the_slower, wall, busy, works)
+
+
+def _beyond_the_slower(wall: Int64, busy: Int64, works: Int64) -> Int64:
+    return np.maximum(wall - np.maximum(busy, works), 0)
 
 
 def idle_at_reads(idle: Int64, blocked: Int64) -> Int64:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tpuprof.own_events import WAITS_ALONE
 from tpuprof.parts import word_of
 from tpuprof.report.between import BETWEEN_STEPS, share_between, spent_outside
-from tpuprof.report.user_frames import in_package
+from tpuprof.report.user_frames import in_package, is_users_line
 from tpuprof.units import counted, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def main_places(finding: Finding) -> list[str]:
     The op that takes most time may come from a line of a library, which nobody changes. Empty where none is known.
     """
     known = [each.places for each in finding.evidence if each.source]
-    return next((each for each in known if in_package(each[0]) == each[0]), known[0] if known else [])
+    return next((each for each in known if is_users_line(each[0])), known[0] if known else [])
 
 
 def longest_line(compiles: Sequence[CompileRow]) -> tuple[str, float]:

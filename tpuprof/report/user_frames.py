@@ -70,6 +70,11 @@ def frames_of_users(frames: Iterable[str]) -> list[str]:
     return [f"{name} ({path}:{line})" for name, path, line in _frames(frames, _NOT_USERS)]
 
 
+def is_users_line(source: str) -> bool:
+    """Whether a line (`file:line`) is known, and in a file of the user's own."""
+    return bool(source) and not _NOT_USERS.search(source)
+
+
 def library_functions(frames: Iterable[str]) -> dict[Function, tuple[int, str]]:
     """Functions of a stack that are neither Python's own nor of a framework that traces: libraries' and the user's."""
     return user_functions(frames, _NOT_LIBRARIES)

@@ -212,9 +212,7 @@ class HostSignals(StepSignals):
     @signal("ms", needs=(STEPS,))
     def again_for_ops_ms(self) -> float:
         """Work of the device per step that ran for what ops on the host take in, and that the step computes as well."""
-        columns = [again_by_step(host.fallback_graphs, len(host.steps)) for host in self._run.hosts]
-        steps = sum(len(each) for each in columns)
-        return sum(int(each.sum()) for each in columns) / steps / PS_PER_MS if steps else 0.0
+        return self._mean_ms(again_by_step(host.fallback_graphs, len(host.steps)) for host in self._run.hosts)
 
     @signal("yes or no", needs=(STEPS, HOST_EVENTS))
     def cut_may_wait(self) -> bool:

@@ -172,15 +172,13 @@ class StepSignals(TelemetrySignals):
         """Idle time of the device per step that reads of the same steps may answer for: what they block, at most."""
         from tpuprof.model.lost_in_turns import idle_at_reads  # only rules on reads ask for it
 
-        columns = [
+        return self._mean_ms(
             idle_at_reads(
                 host.steps.wall_ps - host.breakdown.busy - host.breakdown.parts[part.COMPILE],
                 host.breakdown.blocked,
             )
             for host in self._run.hosts
-        ]
-        steps = sum(len(each) for each in columns)
-        return sum(int(each.sum()) for each in columns) / steps / PS_PER_MS if steps else 0.0
+        )
 
     @signal("compiles", needs=(STEPS, COMPILES))
     def step_compiles(self) -> list[CompileRow]:
@@ -254,6 +252,12 @@ class StepSignals(TelemetrySignals):
         steps, nothing = self.steps, np.zeros(len(self.steps))
         costs: list[float] = sum((steps.parts.get(name, nothing) for name in names), nothing).tolist()
         return costs
+
+    def _mean_ms(self, columns: Iterable[Int64]) -> float:
+        """The mean of times by step (ps), of one column per host (ms per step); 0 without steps."""
+        every = list(columns)
+        steps = sum(len(each) for each in every)
+        return sum(int(each.sum()) for each in every) / steps / PS_PER_MS if steps else 0.0
 
     def _share(self, name: str) -> float:
         if not self._report.breakdown:

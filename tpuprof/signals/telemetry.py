@@ -255,13 +255,11 @@ class TelemetrySignals(SignalsBase):
     @signal("looks")
     def compiling_looks_if_seen(self) -> CompilingLooks | None:
         """Compiles that looks at the training thread saw after a recording by the clock; None where that is little."""
-        hosts = [host for host in self._run.hosts if host.looks]
-        if not hosts:
+        if not any(host.looks for host in self._run.hosts):
             return None
-        from tpuprof.model.compile.later_looks import looks_of
+        from tpuprof.model.compile.later_looks import most_compiling
 
-        found = [each for each in map(looks_of, hosts) if each is not None]
-        return max(found, key=lambda each: each.share, default=None)
+        return most_compiling(self._run.hosts)
 
     @signal("CPUs")
     def cpus(self) -> float:

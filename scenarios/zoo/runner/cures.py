@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 
 from runner.execute import bare_quick, fingerprint
-from runner.result import RESULTS
+from runner.result import keep, told_of
 from runner.truth import Cure, Truth
+
+# The file of what was measured.
+NAME = "cures"
 
 
 def measure(truth: Truth) -> None:
@@ -19,18 +21,13 @@ def measure(truth: Truth) -> None:
             before = bare_quick(truth, Path(scratch)).step_ms
             after = bare_quick(truth, Path(scratch), cure).step_ms
             savings.append(1 - after / before if before and after is not None else None)
-    place = _place(truth)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps({"program": _key(truth), "savings": savings}), "utf-8")
+    keep(truth, NAME, {"program": _version(truth), "savings": savings})
 
 
 def kept(truth: Truth) -> list[tuple[Cure, float | None]]:
     """The cures that were measured of the program as it is now, each with its saving; None where no clock was read."""
-    place = _place(truth)
-    if not place.is_file():
-        return []
-    told = json.loads(place.read_text("utf-8"))
-    return list(zip(truth.cures, told["savings"], strict=True)) if told["program"] == _key(truth) else []
+    told = told_of(truth, NAME, _version(truth))
+    return list(zip(truth.cures, told["savings"], strict=True)) if told is not None else []
 
 
 def confirmed(truth: Truth) -> bool | None:
@@ -52,9 +49,5 @@ def text(truth: Truth) -> str:
     return "; ".join(parts)
 
 
-def _key(truth: Truth) -> str:
+def _version(truth: Truth) -> str:
     return fingerprint(truth) + repr([(cure.replace, cure.by) for cure in truth.cures])
-
-
-def _place(truth: Truth) -> Path:
-    return RESULTS / truth.name / "cures.json"

@@ -18,7 +18,7 @@ _FEWEST = 8
 _FEWEST_PROGRAMS = 12
 # A normal distribution's standard deviation over its median absolute deviation, and its 97.5 % quantile.
 _SIGMA_PER_MAD = 1.4826
-_Z = 1.96
+Z = 1.96
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ def overhead(pairs: list[tuple[list[float], list[float]]], between: float | None
         return None
     shares = [statistics.median(b) / statistics.median(a) - 1 for a, b in usable]
     if len(shares) > 1:
-        half = _T.get(len(shares) - 1, _Z) * statistics.stdev(shares) / math.sqrt(len(shares))
+        half = _T.get(len(shares) - 1, Z) * statistics.stdev(shares) / math.sqrt(len(shares))
         return Overhead(statistics.fmean(shares), half, len(shares))
     errors = [_error(each) for each in usable[0]]
-    return Overhead(shares[0], None if between is None else _Z * math.hypot(*errors, between), 1)
+    return Overhead(shares[0], None if between is None else Z * math.hypot(*errors, between), 1)
 
 
 def between_runs(shares: list[float]) -> float | None:

@@ -10,7 +10,6 @@ caches, Python's garbage collection.
 from __future__ import annotations
 
 import contextlib
-import json
 import linecache
 import math
 import os
@@ -26,10 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.execute import TIMEOUT_SECONDS, Start, bare_kept, fingerprint, start_captured
-from runner.overhead import AT_MOST
-from runner.result import RESULTS
+from runner.overhead import AT_MOST, Z
+from runner.result import RESULTS, keep, told_of
 from runner.truth import Truth
 from runner.turns import lengthen, signal_all, started
+from tpuprof.instrument.own_work import PASSES_ON
 
 # Samples per second: the program runs on while it is read, and each read takes about 1 ms of the other core.
 RATE_HZ = 300
@@ -42,18 +42,16 @@ MOST_TIMES = 1000
 SAMPLE_FOR_S, SHORTEST_S = 10.0, 2.0
 # How long ago a profile was written for the capture to be over where nothing says so (s).
 WRITTEN_FOR_S = 3.0
+# The file of what was measured.
+NAME = "own_share"
 # What `tpuprof capture` prints when the capture is written.
 _WRITTEN = "writing the capture took"
-# How our functions call what they stand in for: meanwhile the program's own work is done.
-_PASSES_ON = ("original(", "function(")
 _FRAME = re.compile(r"\(([^()]+):(\d+)\)$")
 _PROCESS = re.compile(r'process (\d+:"[^"]*)"')
 # Processes of the capture itself run beside the program.
 _COMMAND = "tpuprof capture"
 _THREAD = re.compile(r"thread \((\d+)\)")
 _HIDDEN_THREAD = "HiddenThread._run "
-# 97.5 % quantile of the normal distribution.
-_Z = 1.96
 
 
 @dataclass
@@ -74,8 +72,8 @@ class OwnShare:
     @property
     def at_most(self) -> float:
         """The upper end of the 95 % interval of `share` (Wilson's)."""
-        part, z2 = self.own / self.ticks, _Z**2 / self.ticks
-        half = _Z * math.sqrt(part * (1 - part) / self.ticks + z2 / (4 * self.ticks))
+        part, z2 = self.own / self.ticks, Z**2 / self.ticks
+        half = Z * math.sqrt(part * (1 - part) / self.ticks + z2 / (4 * self.ticks))
         return (part + z2 / 2 + half) / (1 + z2) + self.beside_s / self.seconds
 
     @property
@@ -104,21 +102,14 @@ def measure(truth: Truth) -> OwnShare | None:
     if told is None:
         return None
     share = OwnShare(fingerprint(truth), *told)
-    _place(truth).parent.mkdir(parents=True, exist_ok=True)
-    _place(truth).write_text(json.dumps(vars(share)), "utf-8")
+    keep(truth, NAME, vars(share))
     return share
 
 
 def kept(truth: Truth) -> OwnShare | None:
     """What was measured of the program as it is now."""
-    if not _place(truth).is_file():
-        return None
-    told = OwnShare(**json.loads(_place(truth).read_text("utf-8")))
-    return told if told.program == fingerprint(truth) else None
-
-
-def _place(truth: Truth) -> Path:
-    return RESULTS / truth.name / "own_share.json"
+    told = told_of(truth, NAME)
+    return OwnShare(**told) if told is not None else None
 
 
 def _sampled(start: Start, scratch: Path) -> tuple[int, int, float, float] | None:
@@ -130,18 +121,10 @@ def _sampled(start: Start, scratch: Path) -> tuple[int, int, float, float] | Non
             return None
         before, began = _cpu_of_threads(process.pid), time.perf_counter()
         spy = [
-            *(
-                _py_spy(),
-                "record",
-                "--pid",
-                str(process.pid),
-                "--subprocesses",
-                "--threads",
-                "--full-filenames",
-            ),
-            *("--nonblocking", "--rate", str(RATE_HZ), "--duration", f"{SAMPLE_FOR_S:.0f}"),
-            *("--format", "raw", "--output", str(stacks)),
-        ]
+            _py_spy(), "record", "--pid", str(process.pid), "--subprocesses", "--threads", "--full-filenames",
+            "--nonblocking", "--rate", str(RATE_HZ), "--duration", f"{SAMPLE_FOR_S:.0f}",
+            "--format", "raw", "--output", str(stacks),
+        ]  # fmt: skip
         with subprocess.Popen(spy, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as spying:
             took, after = 0.0, before
             # A program may end while it is sampled: its threads' times are those just before. The capture's own process
@@ -198,7 +181,7 @@ def _is_own(frames: list[str], package: str) -> bool:
         found = _FRAME.search(frames[inner])
         path, line = (found[1], int(found[2])) if found else ("", 0)
         if path.startswith(package):
-            passes_on = any(call in linecache.getline(path, line) for call in _PASSES_ON)
+            passes_on = any(call in linecache.getline(path, line) for call in PASSES_ON)
             return not passes_on and any(_is_of_program(each, package) for each in frames[:inner])
         if _is_of_program(frames[inner], package):
             return False

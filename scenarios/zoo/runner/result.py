@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from runner.execute import ROOT, fingerprint
 from runner.judge import Answer
@@ -50,3 +52,19 @@ def kept(truth: Truth) -> Result | None:
         return None
     answer = told.pop("answer")
     return Result(answer=Answer(**answer) if answer else None, **told)
+
+
+def keep(truth: Truth, name: str, told: Mapping[str, Any]) -> None:
+    """Keep what was measured of a program in a file of that name; `program` in it says which version it is of."""
+    place = RESULTS / truth.name / f"{name}.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(told), "utf-8")
+
+
+def told_of(truth: Truth, name: str, version: str = "") -> dict[str, Any] | None:
+    """What is kept in that file, if it is of the program as it is now; `version` says more of that than its files."""
+    place = RESULTS / truth.name / f"{name}.json"
+    if not place.is_file():
+        return None
+    told: dict[str, Any] = json.loads(place.read_text("utf-8"))
+    return told if told["program"] == (version or fingerprint(truth)) else None

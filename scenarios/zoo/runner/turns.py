@@ -8,7 +8,6 @@ by several percent for that reason alone.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import re
@@ -23,7 +22,7 @@ from pathlib import Path
 from runner.execute import TIMEOUT_SECONDS, Start, bare_kept, fingerprint, read, start_bare, start_captured
 from runner.keeper import captured_steps
 from runner.overhead import behind
-from runner.result import RESULTS
+from runner.result import RESULTS, keep, told_of
 from runner.truth import Truth
 
 # How long one process runs before the other one does (s), within these bounds: ten steps, of which one is lost. Steps
@@ -34,6 +33,8 @@ TURN_STEPS, SHORTEST_TURN_S, LONGEST_TURN_S = 10, 0.2, 1.0
 TRAIN_FOR_S = 10.0
 # Most steps of a program's lengthened run, as a multiple of its own number.
 MOST_TIMES = 40
+# The file of what was measured.
+NAME = "cost"
 
 
 @dataclass
@@ -58,22 +59,14 @@ def measure(truth: Truth, pairs: int) -> Cost:
             # Which one begins changes, so that neither always has the first turn.
             plain, watched = in_turns(starts, turn_s, first=number % 2)
             cost.pairs.append(_compared(run, plain, watched, turn_s))
-    place = _place(truth)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(vars(cost)), "utf-8")
+    keep(truth, NAME, vars(cost))
     return cost
 
 
 def kept(truth: Truth) -> Cost | None:
     """What was measured of the program as it is now."""
-    if not _place(truth).is_file():
-        return None
-    told = Cost(**json.loads(_place(truth).read_text("utf-8")))
-    return told if told.program == fingerprint(truth) else None
-
-
-def _place(truth: Truth) -> Path:
-    return RESULTS / truth.name / "cost.json"
+    told = told_of(truth, NAME)
+    return Cost(**told) if told is not None else None
 
 
 def longer(program: str, steps: int, times: int) -> str:

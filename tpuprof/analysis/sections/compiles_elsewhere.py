@@ -24,8 +24,8 @@ SENTENCE = (
 # What is advised where no step was seen while the program ran.
 MARK_STEPS = "Mark steps (`tpuprof.step`), and capture as many as hold a compile."
 SEEN_BY_LOOKS = (
-    "Compile-bound: {seen}. The captured steps take {wall} each and hold no compile, so what changed is unknown. "
-    + MARK_STEPS
+    "Compile-bound: after the capture {seen}. The captured steps take {wall} each and hold no compile, so what changed "
+    "is unknown. " + MARK_STEPS
 )
 
 
@@ -68,11 +68,9 @@ def compiles_elsewhere(hosts: list[HostRun], times: StepTimes, decisions: Decisi
 
 def _seen_by_looks(hosts: list[HostRun], times: StepTimes, decisions: Decisions) -> Verdict | None:
     """The same where no step was seen while the program ran, and looks at its thread tell of compiles."""
-    from tpuprof.model.compile.later_looks import looks_of
+    from tpuprof.model.compile.later_looks import most_compiling
 
-    seen = max(
-        (each for each in map(looks_of, hosts) if each is not None), key=lambda each: each.share, default=None
-    )
+    seen = most_compiling(hosts)
     if seen is None or not decisions.at_least(
         "compiles after the capture, whose steps hold none; their share of the looks at the training thread there",
         seen.share,
@@ -82,21 +80,18 @@ def _seen_by_looks(hosts: list[HostRun], times: StepTimes, decisions: Decisions)
         no="what the captured steps do is the verdict, and the compiles are said beside it",
     ):
         return None
-    return Verdict(
-        "compile", round(seen.share, 6), SEEN_BY_LOOKS.format(seen=seen.what, wall=format_ms(times.wall))
-    )
+    said = SEEN_BY_LOOKS.format(seen=seen.what, wall=format_ms(times.wall))
+    return Verdict("compile", round(seen.share, 6), said)
 
 
 def said_of_looks(hosts: list[HostRun]) -> str:
     """What a verdict on the captured steps adds on compiles that looks at the thread saw later; empty where none."""
     if not any(host.looks for host in hosts):
         return ""
-    from tpuprof.model.compile.later_looks import looks_of
+    from tpuprof.model.compile.later_looks import most_compiling
 
-    seen = max(
-        (each for each in map(looks_of, hosts) if each is not None), key=lambda each: each.share, default=None
-    )
-    return f" {seen.what[0].upper()}{seen.what[1:]}. {MARK_STEPS}" if seen is not None else ""
+    seen = most_compiling(hosts)
+    return f" After the capture {seen.what}. {MARK_STEPS}" if seen is not None else ""
 
 
 def _goes_on(after: AfterCapture, captured: int) -> bool:

@@ -8,14 +8,14 @@ price says: a LoRA loop that read its loss every ten steps was "Sync-bound, up t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.verdict import bound_of
 from tpuprof.model.verdict_words import spoken
-from tpuprof.parts import word_of
+from tpuprof.parts import within_sentence, word_of
 from tpuprof.report.schema import Finding, Savings, Verdict
 from tpuprof.rules.base import FAILED, PASSED, UNAVAILABLE
 from tpuprof.rules.pricing import COUNTERFACTUAL, NOTED_FROM
@@ -59,10 +59,9 @@ def _without(verdict: Verdict) -> str:
     return _SEVERAL.get(what, what) if says_several(verdict.sentence) else what
 
 
-def weakened(verdict: Verdict, findings: Iterable[Finding], times: StepTimes) -> Verdict:
+def weakened(verdict: Verdict, findings: Sequence[Finding], times: StepTimes) -> Verdict:
     """The verdict, with "Perhaps" and the doubt where no rule confirms that its cause costs time."""
     wanted = PRICED_BY.get(verdict.bound, ())
-    findings = list(findings)
     about = [
         each for each in findings if each.rule in wanted and each.status in (FAILED, PASSED, UNAVAILABLE)
     ]
@@ -81,7 +80,7 @@ def weakened(verdict: Verdict, findings: Iterable[Finding], times: StepTimes) ->
 
 
 def surer_bound(
-    verdict: Verdict, findings: list[Finding], times: StepTimes, why: Decisions | None = None
+    verdict: Verdict, findings: Sequence[Finding], times: StepTimes, why: Decisions | None = None
 ) -> Bound | None:
     """What holds the step back beside turns whose cost is doubtful, where the first finding is on it and sure.
 
@@ -98,8 +97,7 @@ def surer_bound(
     # Without blocking reads there are no turns, and nothing that the device does again.
     other = bound_of(replace(times, reads_share=0.0, again=0.0, for_reads=0.0))
     surer = (why or Decisions()).is_so(
-        f"the price of what holds the step back begins at nothing, and the first finding, whose price does not, is on "
-        f"what the verdict would look at without it, {spoken(other)}",
+        f"the price of the reads begins at nothing, and that of the first finding, on {spoken(other)}, does not",
         word_of(other.word).category == first.category in SURER_CATEGORIES,
         yes="the verdict is on the surer of the two, and names the other",
         no="the verdict stays, and is doubtful",
@@ -107,17 +105,11 @@ def surer_bound(
     return other if surer else None
 
 
-def said_beside(verdict: Verdict, findings: Iterable[Finding]) -> str:
+def said_beside(verdict: Verdict, findings: Sequence[Finding]) -> str:
     """What a verdict on a surer cause says of the doubtful one; empty where no rule fails on that."""
     wanted = PRICED_BY.get(verdict.bound, ())
     found = next((each for each in findings if each.rule in wanted and each.status == FAILED), None)
-    return BESIDE.format(title=_within(found.title)) if found is not None else ""
-
-
-def _within(title: str) -> str:
-    """A title within a sentence: a name that it begins with (`JAX`) stays as it is."""
-    word = title.partition(" ")[0]
-    return title if word[1:].upper() == word[1:] != "" else title[:1].lower() + title[1:]
+    return BESIDE.format(title=within_sentence(found.title)) if found is not None else ""
 
 
 def _saves_surely(finding: Finding, doubted: tuple[str, ...], times: StepTimes) -> bool:
@@ -132,7 +124,7 @@ def _saves_surely(finding: Finding, doubted: tuple[str, ...], times: StepTimes) 
     )
 
 
-def _surer(findings: Iterable[Finding], doubted: tuple[str, ...], times: StepTimes) -> str:
+def _surer(findings: Sequence[Finding], doubted: tuple[str, ...], times: StepTimes) -> str:
     """Another cause whose fix is sure to save time, where the verdict's is not; empty where there is none.
 
     The one that saves most at least.
@@ -145,7 +137,7 @@ def _surer(findings: Iterable[Finding], doubted: tuple[str, ...], times: StepTim
     if not sure:
         return ""
     savings, best = max(sure, key=lambda each: each[0].low)
-    return SURER.format(title=_within(best.title), range=format_ms_range(savings.low, savings.high))
+    return SURER.format(title=within_sentence(best.title), range=format_ms_range(savings.low, savings.high))
 
 
 def _is_sure(savings: Savings, times: StepTimes) -> bool:

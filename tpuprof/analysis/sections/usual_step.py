@@ -170,15 +170,14 @@ def _usual_compiles(hosts: list[HostRun], captured: UsualStep, decisions: Decisi
         no="they come about as often as the capture shows",
     ):
         return captured
-    rest = without_compiles(hosts, captured.times)
-    rest = with_some(rest, part.COMPILE, rest.wall * later / (1 - later))
+    alone = without_compiles(hosts, captured.times)
+    rest = with_some(alone, part.COMPILE, alone.wall * later / (1 - later))
     usual = bound_of(rest, decisions)
     seldom = (
         f"{after.compiling_steps} of {after.steps_text} after the capture {compile_word(after.compiling_steps)}, which "
         f"takes {format_share(later)} of the time there."
     )
     if usual.word == part.COMPILE:
-        alone = without_compiles(hosts, captured.times)
         return replace(captured, note=f" But only {seldom}", others=_beside(alone, usual.ms, decisions))
     compile_ms = format_ms(captured.times.parts[part.COMPILE])
     return UsualStep(

@@ -6,14 +6,14 @@ none of it, and no step counts its compiles.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.model.long_later import FROM_SHARE
 from tpuprof.model.telemetry import compiles_before
-from tpuprof.own_events import LOOK_COMPILES
+from tpuprof.own_events import JAX_COMPILES, LOOK_COMPILES
 from tpuprof.records import record
 from tpuprof.report.labels import source_of
 from tpuprof.report.user_frames import frames_of_users
@@ -27,8 +27,6 @@ LOOKS_FROM = 20
 # Stretches of compiling from which it comes again and again (count), with compiles of the same line before the capture.
 # One has to begin in the second half of the looks: the first evaluation compiles several functions, and then none.
 OCCASIONS_FROM, LATE = 3, 0.5
-# JAX's files in which it lowers and compiles, and is never without a compile.
-COMPILERS = re.compile(r"[/\\]jax[/\\]_src[/\\](?:compiler|interpreters[/\\]mlir)\.py\b")
 
 
 @record(frozen=True)
@@ -41,17 +39,18 @@ class CompilingLooks:
 
     @property
     def what(self) -> str:
-        """`after the capture the training thread compiled 6 times at train.py:65, for 55 % of that time`."""
+        """`the training thread compiled 6 times at train.py:65, for 55 % of that time`, which is after the capture."""
         at = f" at {self.source}" if self.source else ""
         times, share = counted(self.stretches, "time"), format_share(self.share)
-        return f"after the capture the training thread compiled {times}{at}, for {share} of that time"
+        return f"the training thread compiled {times}{at}, for {share} of that time"
 
 
-def looks_of(host: HostRun) -> CompilingLooks | None:
-    """What looks at a host's training thread see of compiles after the capture; None where that is little."""
-    return (
-        compiling_looks(host.looks, lambda line: compiles_before(host.records, line)) if host.looks else None
-    )
+def most_compiling(hosts: Iterable[HostRun]) -> CompilingLooks | None:
+    """What looks at training threads see of compiles, of the host that compiles most; None where that is little."""
+    found = [
+        compiling_looks(each.looks, partial(compiles_before, each.records)) for each in hosts if each.looks
+    ]
+    return max((each for each in found if each is not None), key=lambda each: each.share, default=None)
 
 
 def compiling_looks(noted: Mapping[str, Any], before: Callable[[str], int]) -> CompilingLooks | None:
@@ -70,7 +69,7 @@ def _compiling(noted: Mapping[str, Any], before: Callable[[str], int]) -> Compil
     if of < LOOKS_FROM:
         return None
     stacks = [str(each).split("\n") for each in noted["stacks"]]
-    compiles = [any(COMPILERS.search(frame) for frame in frames) for frames in stacks]
+    compiles = [any(JAX_COMPILES.search(frame) for frame in frames) for frames in stacks]
     lines: Counter[str] = Counter()
     begins, at, inside = [], 0, False
     for stack, kind, looks in noted["stretches"]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.activity import DeviceActivity, are_several
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, ascending_distinct, contains, covered
@@ -27,7 +27,7 @@ from tpuprof.model.steps.markers import (
 )
 from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, read_optimizer_calls
 from tpuprof.model.steps.phases import leading_phases
-from tpuprof.model.steps.programs import program_steps, runs_of, runs_on_cpu, steps_of_runs
+from tpuprof.model.steps.programs import program_steps, runs_of, runs_on_cpu
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps
 from tpuprof.model.steps.training_calls import (
     Trains,
@@ -51,6 +51,7 @@ _AHEAD = (
     "most of the device's work lies outside of the host's own steps: the host runs ahead of the device, or their "
     "clocks differ, so steps are the device's"
 )
+_FEWER = "the device ran {ran} steps while the host called {called}, so steps are the device's"
 _NAMELESS = (
     "each optimizer call ends a step: the trace does not name the optimizers, so with several a step is one call; "
     "mark steps with tpuprof.step"
@@ -141,21 +142,13 @@ def _of_calls(
             return paced
     if calls is None or (calls.confidence == LOW and of_device.confidence != LOW and len(of_device)):
         return of_device
-    if len(devices) == 1 and (paced := _as_device_ran(calls, devices[0], recorded)) is not None:
-        return paced
+    # The host called the others ahead: what a step takes is what the device takes. Of several devices, nothing tells
+    # which programs of theirs are one step.
+    alone = not are_several(devices)
+    if alone and of_device.confidence != LOW and 0 < len(of_device) < RAN_OF_CALLED_BELOW * len(calls):
+        few = _FEWER.format(ran=len(of_device), called=len(calls))
+        return replace(of_device, note=f"{few}; {of_device.note}")
     return of_device if len(of_device) and _work_later(calls, devices) else calls
-
-
-def _as_device_ran(calls: Steps, device: DeviceActivity, recorded: Recorded) -> Steps | None:
-    """The same steps as a CPU device ran them, where it ran far fewer of them than the host called; else None.
-
-    The host called the others ahead: what a step takes is what the device takes.
-    """
-    runs = runs_on_cpu(device, recorded)
-    found = steps_of_runs(runs.label, runs.start, runs.end, recorded) if runs is not None else None
-    if found is None or found.confidence == LOW or len(found) >= RAN_OF_CALLED_BELOW * len(calls):
-        return None
-    return replace(found, note=f"{_AHEAD}; {found.note}")
 
 
 def _work_later(calls: Steps, devices: list[DeviceActivity]) -> bool:

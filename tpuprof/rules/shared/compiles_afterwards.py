@@ -82,8 +82,12 @@ def _seen_by_looks(signals: Signals) -> Outcome | None:
         return None
     return failed(
         seen.share,
-        [Evidence("looks that saw a compile", 100 * seen.share, "% of them", source=seen.source)],
-        title=f"{seen.what[0].upper()}{seen.what[1:]}",
+        [
+            Evidence(
+                "looks at the training thread that saw a compile", seen.share, "share", source=seen.source
+            )
+        ],
+        title=f"After the capture {seen.what}",
         reason="it cannot be priced: no step was seen while the program ran, and what changed is unknown",
         confidence="medium",
         cases=ANY_CAUSE,

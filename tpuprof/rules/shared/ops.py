@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tpuprof.report.op_hosts import ms_by_host
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import Evidence, OpRow
-from tpuprof.report.user_frames import in_package
+from tpuprof.report.user_frames import is_users_line
 from tpuprof.units import format_share
 
 # Ops listed as evidence (rows).
@@ -22,14 +22,10 @@ def op_evidence(rows: Sequence[OpRow]) -> list[Evidence]:
     At least one comes from a line of the program's own files, where any of them does.
     """
     shown = list(rows[:SHOWN])
-    own = next((op for op in rows if _is_own(op.source)), None)
+    own = next((op for op in rows if is_users_line(op.source)), None)
     if own is not None and own not in shown:
         shown[-1] = own
     return [timed(op, _text(op)) for op in shown]
-
-
-def _is_own(source: str) -> bool:
-    return bool(source) and in_package(source) == source
 
 
 def timed(op: OpRow, text: str) -> Evidence:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tpuprof.parts import DEVICE_PARTS
 from tpuprof.signals import Signals
 
 _PYTHON = "host:python"
@@ -26,8 +25,7 @@ def takes_cpus(signals: Signals, parts: Collection[str]) -> float:
         return 0.0
     rows = [row for row in signals.host_stacks if row.part == _PYTHON]
     taken = sum(row.exposed_ms_per_step + row.hidden_ms_per_step for row in rows) / signals.step_ms
-    busy = sum(signals.steps.mean_parts().get(name, 0.0) for name in DEVICE_PARTS) / signals.step_ms
-    return min(taken, 1.0 - busy * _others_share(signals.cpus))
+    return min(taken, 1.0 - signals.busy_share * _others_share(signals.cpus))
 
 
 def _others_share(cpus: float) -> float:

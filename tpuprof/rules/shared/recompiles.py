@@ -10,9 +10,7 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.model.compile.places import line_order
-from tpuprof.model.compile.recurrence import (
-    AGAIN,
-)
+from tpuprof.model.compile.recurrence import AGAIN
 from tpuprof.model.outside_capture import SAME_RATE_FROM
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.labels import places_text, source_of
@@ -305,11 +303,8 @@ def with_calls(
 
 def _caller_evidence(within: str) -> list[Evidence]:
     """The line from which all that compiles is called: there a jitted function would compile once."""
-    return (
-        [Evidence(f"calls what compiles, in {within.partition(' (')[0]}", source=source_of(within))]
-        if within
-        else []
-    )
+    name = within.partition(" (")[0]
+    return [Evidence(f"calls what compiles, in {name}", source=source_of(within))] if within else []
 
 
 def _calls(rows: list[CompileRow]) -> list[Evidence]:

@@ -197,6 +197,7 @@ SAMPLES_FOR_HIGH = 36
         "cpus_taken",
         "cpus_short",
         "cpus",
+        "busy_share",
         "device_type",
         "python_reads_if_seen",
         "framework",
