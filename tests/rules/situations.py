@@ -19,6 +19,7 @@ from tests.rules.given import (
     summary,
     transfer,
 )
+from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine, Stage
 from tpuprof.model.device.unused_gradients import UnusedWork
 from tpuprof.model.held_gradients import GradientGroup, HeldGradients
 from tpuprof.model.host.eager_dispatch import CompiledParts, EagerDispatch
@@ -99,6 +100,18 @@ def goes_on(seconds, line, returns, compiling=5):
     ]
     facts = {"startup_compile_source": line, "compiles_return": returns}
     return {**started(seconds), "report": {"compiles": rows}, **facts}
+
+
+def in_the_start(seconds, *, kind="constant", later=4, quiet=40, returns="never", before=1.0):
+    """Signals of three first steps: each compiles, as `later` of those that follow, each for so long."""
+    frames = ["main (train.py:20)"]
+    rows = [replace(compiled(kind, 1_000 * seconds, step, "moco.py"), frames=frames) for step in range(3)]
+    line = CompilingLine(later, later, seconds * later, frames, list(range(later)))
+    stages = [Stage(later, quiet, 0.02 * quiet)]
+    lines = {frames[0]: line} if later else {}
+    after = AfterCapture(later + quiet, later, later, line.seconds, 60.0, True, lines, stages=stages)
+    facts = {**started(before), "steps": steps(count=3), "after_capture": after, "compiles_return": returns}
+    return {**facts, "report": {"compiles": rows}}
 
 
 def foreseen(seconds):

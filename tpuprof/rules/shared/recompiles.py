@@ -40,6 +40,9 @@ SHOWN = 8
 # steps with the share p, sqrt((1 - p) / (n p)), a binomial distribution's. One of 45 steps has 0.99, four of eight
 # 0.35. A judgement: half.
 RATE_WITHIN = 0.5
+# What is said where these are no finding.
+TOO_LITTLE = "compiles take too little of the step time to matter"
+ENDED = "compiles ended after the captured steps, so they count as start-up cost"
 COMES_AGAIN_UNKNOWN = "; it is unknown whether compiles come again"
 # Share of a price's upper end that is known to come again from which the finding keeps its confidence (share): the rest
 # may be first calls, in a capture that begins with the training. A judgement: half.
@@ -95,7 +98,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[Co
         _caller_evidence(within) + with_calls(signals, chosen, evidence, closed=closed) + rates(signals)
     )
     if _where_so_many(share, seen) < FAILS_FROM_SHARE:
-        return passed(evidence, reason="compiles take too little of the step time to matter")
+        return passed(evidence, reason=TOO_LITTLE if widest else ENDED)
     more = _of_other_graphs(also) if also else ""
     # A cure of the lines that are named may leave others, and then saves nothing.
     others = _may_have_others(chosen)

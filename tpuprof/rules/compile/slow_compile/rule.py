@@ -4,6 +4,7 @@
 
 Graph cuts before the captured steps that spent at least twenty seconds on compiling. Where they did not, captured
 steps that are left out because they compiled what never compiled again, as the first evaluation does, for as long.
+Where captured steps are among those of the start, since compiles ended some time after them, all that it compiled.
 
 ## Why it costs time
 
@@ -107,11 +108,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.model.compile.recurrence import Returns
+from tpuprof.model.compile.start_graphs import MANY_STEPS
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.between import compiles_in
 from tpuprof.report.labels import longest_line, source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
+from tpuprof.rules.shared.compile_kinds import compile_evidence as compile_row_evidence
+from tpuprof.rules.shared.first_steps import first_steps
 from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, saved_of, slow_start
 from tpuprof.rules.shared.uncut import uncut
 from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_OVER_STEPS
@@ -160,6 +164,8 @@ _CHANGED = {
         "phases",
         "compiles_outside_steps",
         "compiles_return",
+        "after_capture",
+        "records_if_noted",
         "step_compiles",
         "records",
         "steps",
@@ -172,8 +178,9 @@ _CHANGED = {
 def check(signals: Signals) -> Outcome:
     """Fail where compiles before the capture take too long."""
     evidence = compile_evidence(signals)
-    if not slow_start(signals):
-        return _first_runs(signals) or passed(evidence)
+    beyond = None if signals.predicted else _still_starting(signals)
+    if beyond or not slow_start(signals):
+        return beyond or _first_runs(signals) or passed(evidence)
     seconds = signals.startup_compile_seconds
     if signals.predicted:
         return failed(
@@ -207,6 +214,37 @@ def check(signals: Signals) -> Outcome:
         title=title,
         price=saved_at_start(signals, least, most),
         cases=frozenset({"lines" if lines else "large"}),
+    )
+
+
+def _still_starting(signals: Signals) -> Outcome | None:
+    """All that the start compiled before, in and after the captured steps; None where these are no part of it."""
+    start = first_steps(signals)
+    if start is None or start.seconds < SLOW_COMPILE_FROM_SECONDS:
+        return None
+    rows = start.compiles
+    cause = rows[0].cause
+    one_by_one = start.steps >= MANY_STEPS and cause.kind in _CHANGED
+    title = f"Training waited {start.seconds:.0f} s for the compiler before it was steady"
+    least, most = 0.0, 1.0
+    if one_by_one:
+        at = f" at {cause.places[0]}" if cause.places else ""
+        title += (
+            f": {start.steps} of the first {counted(start.of, 'step')} compiled a graph each, as "
+            f"{_CHANGED[cause.kind]}{at}"
+        )
+        least, most = (max(1 - left / start.steps, 0.0) for left in (2, 1))
+    spent = STARTUP_SPREAD_OVER_STEPS * (start.later_ms or 0.0) / MS_PER_S
+    return failed(
+        start.seconds / (start.seconds + spent),
+        [
+            compile_row_evidence(rows[0]),
+            Evidence("graphs compiled before, in and after the captured steps", start.graphs, "graphs"),
+            Evidence("time of the graph cuts that compiled them", start.seconds, "s"),
+        ],
+        title=title,
+        price=saved_of(start.seconds, least if cause.kind == "constant" else 0.0, most),
+        cases=frozenset({"many" if one_by_one else "large"}),
     )
 
 
