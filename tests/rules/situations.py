@@ -11,6 +11,7 @@ from tests.rules.given import (
     compiled,
     computed,
     fallen,
+    memory,
     op,
     read,
     record,
@@ -240,6 +241,13 @@ def tpu(**more):
 def special(ms, name="fusion.2", **facts):
     """Signals of a TPU that spends so many of 100 ms in one op with these facts."""
     return computed(op(ms=100 - ms), op(name, ms, **facts))
+
+
+def again(ms, *, peak=100, capacity=1000, more=20):
+    """Signals of a device that computes again for so many of 100 ms what takes `more` bytes."""
+    rows = OpRows.of([op("dot.2", ms, self_ms_per_step=ms)])
+    memory_of = {"memory_if_known": memory(peak, capacity), "stacks_if_sampled": []}
+    return {**special(ms), "recomputed_ops": rows, "recomputed_bytes": more, **memory_of, "cpus_short": False}
 
 
 def attention(ms):

@@ -21,6 +21,7 @@ CATALOGUE = [
     "boolean-mask",
     "f32-upcasts",
     "repeated-work",
+    "recomputed-activations",
     "float64-ops",
     "gather-bound",
     "tracing-bound",

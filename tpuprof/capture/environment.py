@@ -30,6 +30,8 @@ _FEATURES = {
     "fsdpv2": ("torch_xla.experimental.spmd_fully_sharded_data_parallel",),
     "pallas": ("torch_xla.experimental.custom_kernel",),
     "dynamo": ("torch_xla._dynamo.dynamo_bridge",),
+    # torch_xla's own: what PyTorch's computes again, XLA merges with what there was.
+    "checkpoint": ("torch_xla.utils.checkpoint",),
     "assume_pure": ("torch_xla.experimental.assume_pure",),
 }
 

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from tpuprof.model.compile.start_graphs import StartGraphs
     from tpuprof.model.device.gpu import Gpus
     from tpuprof.model.device.lines_of_program import ProgramLine
+    from tpuprof.model.device.recomputed import Recomputed
     from tpuprof.model.device.unused_gradients import UnusedWork
     from tpuprof.model.later_places import LaterPlace
     from tpuprof.model.long_later import LongLater
@@ -167,6 +168,8 @@ class HostRun:
     device_planes: int = 0
     # What its programs do for gradients that no optimizer uses; None where no such gradient or no program is known.
     unused: UnusedWork | None = None
+    # What the programs of the steps compute again; None where nothing says that they may.
+    recomputed: Recomputed | None = None
     # Its first steps, where each compiled a graph of its own.
     start: StartGraphs | None = None
 

@@ -23,7 +23,7 @@ from tpuprof.model.host_run import HostRun, read_host_run
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
 from tpuprof.model.proof_notes import Proof, read_proofs
-from tpuprof.model.run_facts import noted_gradients, noted_looks, ops_at_once
+from tpuprof.model.run_facts import loaded_checkpoint, noted_gradients, noted_looks, ops_at_once
 from tpuprof.model.span_notes import read_span_notes
 from tpuprof.model.steps import no_steps
 from tpuprof.model.steps.few import in_the_means
@@ -168,7 +168,16 @@ def job_facts(folder: Path | None, host: str, info: dict[str, Any]) -> History:
     damaged: list[str] = []
     records, after = step_records(folder, host, damaged), read_after(folder, host, damaged)
     unused = held.by_shape if held is not None else {}
-    return History(records, after, programs, unused, ops_at_once(info), noted_looks(info), damaged)
+    return History(
+        records=records,
+        after=after,
+        programs=programs,
+        unused_gradients=unused,
+        checkpoints=loaded_checkpoint(info),
+        ops_at_once=ops_at_once(info),
+        looks=noted_looks(info),
+        damaged=damaged,
+    )
 
 
 def _leave_hosts_out(hosts: list[HostRun]) -> None:

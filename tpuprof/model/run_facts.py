@@ -56,6 +56,12 @@ def noted_looks(info: Mapping[str, Any]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def loaded_checkpoint(info: Mapping[str, Any]) -> bool:
+    """Whether the process may have loaded torch_xla's gradient checkpointing: a prediction does not note modules."""
+    features = info.get("features_loaded")
+    return bool(info.get("predicted")) or (isinstance(features, list) and "checkpoint" in features)
+
+
 def ops_at_once(info: dict[str, Any]) -> bool:
     """Whether run.json is of TorchTPU, and says that ops are not deferred."""
     return info.get("framework") == "torch_tpu" and not defers_ops(info)

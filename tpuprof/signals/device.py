@@ -190,6 +190,28 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         """The ops that compute only for these gradients: those that surely do, and those that may."""
         return rows_of_unused(OpRows.of(self._report.ops), self.unused_work)
 
+    @signal("ops")
+    def recomputed_ops(self) -> OpRows | None:
+        """The ops that compute again what their program computed before; None where nothing says that any may."""
+        found = [host.recomputed for host in self._run.hosts if host.recomputed is not None]
+        if not found:
+            return None
+        rows = OpRows.of(self._report.ops)
+        again = frozenset().union(*(each.ops for each in found))
+        columns = (rows.column(name) for name in ("program", "name", "kind"))
+        return rows.where(
+            [
+                kind == "compute" and (program, name) in again
+                for program, name, kind in zip(*columns, strict=True)
+            ]
+        )
+
+    @signal("bytes")
+    def recomputed_bytes(self) -> int | None:
+        """What the results of these ops take together, in the program in which that is most; None where unknown."""
+        sizes = [host.recomputed.bytes for host in self._run.hosts if host.recomputed is not None]
+        return None if None in sizes else max((size for size in sizes if size is not None), default=0)
+
     @signal("share")
     def hbm_share(self) -> float:
         """Peak HBM as a share of the device's capacity."""

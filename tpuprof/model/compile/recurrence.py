@@ -228,6 +228,8 @@ class History:
     programs: list[TracedProgram] = field(default_factory=list)
     # How many gradients are added up that no optimizer uses, by shape.
     unused_gradients: dict[tuple[int, ...], int] = field(default_factory=dict)
+    # Whether the process is known to have had gradient checkpointing at hand.
+    checkpoints: bool = False
     # Whether the process is known to have run eager ops at once, and not to have deferred them.
     ops_at_once: bool = False
     # Where the training thread was after a recording by the clock (`capture.later_looks`); empty where nobody looked.

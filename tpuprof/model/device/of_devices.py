@@ -11,6 +11,7 @@ from tpuprof.model.device.fusions import read_fusions
 from tpuprof.model.device.loops import find_loops
 from tpuprof.model.device.memory import device_memory
 from tpuprof.model.device.program_ops import programs_in_steps
+from tpuprof.model.device.recomputed import MARK, Recomputed, recomputed
 from tpuprof.model.device.unrolled import Repetition, find_repetition, main_program
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
@@ -33,6 +34,7 @@ def of_devices(
         "repetition": find_repetition(devices[0], steps, parameter_names, protos) if devices else None,
         "memory": device_memory(protos, devices[0].type if devices else "", ran),
         "unused": _unused({name: protos[name] for name in protos.keys() & ran.keys()}, history),
+        "recomputed": _recomputed({name: protos[name] for name in protos.keys() & ran.keys()}, history),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
     if devices and protos:
@@ -69,6 +71,12 @@ def _unused(protos: dict[str, bytes], history: History) -> UnusedWork | None:
     from tpuprof.model.device.unused_gradients import unused_work
 
     return unused_work(protos, history.unused_gradients)
+
+
+def _recomputed(protos: dict[str, bytes], history: History) -> Recomputed | None:
+    """What programs compute again; None where nothing says that they may."""
+    marked = {name: data for name, data in protos.items() if history.checkpoints or MARK.encode() in data}
+    return recomputed(marked) if marked else None
 
 
 def twice_of(
