@@ -218,7 +218,7 @@ def check(signals: Signals) -> Outcome:
 
 
 def _still_starting(signals: Signals) -> Outcome | None:
-    """All that the start compiled before, in and after the captured steps; None where these are no part of it."""
+    """All that the start compiled before, in and after the captured steps; None where these are not a part of it."""
     start = first_steps(signals)
     if start is None or start.seconds < SLOW_COMPILE_FROM_SECONDS:
         return None
