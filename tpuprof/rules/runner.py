@@ -12,6 +12,7 @@ from tpuprof.report.labels import of_the_capture as words_of_the_capture
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
 from tpuprof.rules.host_names import with_hosts
+from tpuprof.rules.library_callers import with_caller
 from tpuprof.rules.pricing import COUNTERFACTUAL, UNPRICED, Pricing, bounded, doubted, measured
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.few_steps import of_few_steps, uneven
@@ -62,6 +63,7 @@ def run_rules(
     framework = _framework(signals)
     outcomes = [(rule, _said(rule, outcome_of(rule, signals), signals)) for rule in rules]
     found = [(rule, _finding(rule, outcome, pricing, places, framework)) for rule, outcome in outcomes]
+    found = [(rule, with_caller(each, signals)) for rule, each in found]
     if signals.step_source.whole_capture:
         found = [(rule, of_the_capture(each)) for rule, each in found]
     if uneven(signals):

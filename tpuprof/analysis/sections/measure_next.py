@@ -26,15 +26,15 @@ from tpuprof.run_folder import MANY_STEPS, RUN_INFO
 
 # Steps that answer what too few could not (steps): twice the default.
 MORE_STEPS = 16
-_CAPTURE = "tpuprof capture{into}{warmup} -- {program}"
-_MORE = f"tpuprof capture{{into}}{{warmup}} --steps {MORE_STEPS} -- {{program}}"
-_MANY = f"tpuprof capture{{into}}{{warmup}} --steps {MANY_STEPS} -- {{program}}"
-_HOLDING = "tpuprof capture{{into}}{{warmup}} --steps {steps} -- {{program}}"
-_LATER = "tpuprof capture{{into}} --warmup {steps} -- {{program}}"
-_LINES = "tpuprof capture{into}{warmup} --source-lines -- {program}"
+_CAPTURE = "{variables}tpuprof capture{into}{warmup} -- {program}"
+_MORE = f"{{variables}}tpuprof capture{{into}}{{warmup}} --steps {MORE_STEPS} -- {{program}}"
+_MANY = f"{{variables}}tpuprof capture{{into}}{{warmup}} --steps {MANY_STEPS} -- {{program}}"
+_HOLDING = "{{variables}}tpuprof capture{{into}}{{warmup}} --steps {steps} -- {{program}}"
+_LATER = "{{variables}}tpuprof capture{{into}} --warmup {steps} -- {{program}}"
+_LINES = "{variables}tpuprof capture{into}{warmup} --source-lines -- {program}"
 _PREFLIGHT = "tpuprof preflight {script} --tpu {slice}{arguments}"
 _HOSTS = "tpuprof capture -o RUN --addr HOST1:PORT,HOST2:PORT"
-_PROVE = "tpuprof prove {rule} --before {before} --after COMMAND_WITH_THE_FIX{out}"
+_PROVE = "{variables}tpuprof prove {rule} --before {before} --after COMMAND_WITH_THE_FIX{out}"
 _PROVE_READS = _PROVE.replace("{rule}", "device-to-host-sync")
 NOTHING_ON_A_GPU = "Nothing decides this on a GPU."
 # What is said where the captured steps are the first ones of training.

@@ -5,13 +5,18 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from tpuprof.chips import chip_of
+from tpuprof.chips import CHIPS, chip_of
 from tpuprof.report.schema import Report
 from tpuprof.run_folder import USUAL_WARMUP
 
+# Variables by which a program has several CPU devices, and what their values then hold.
+_DEVICES = {"CPU_NUM_DEVICES": "", "XLA_FLAGS": "xla_force_host_platform_device_count"}
+# The chip of which preflight has a slice compiled for a program that ran on another device.
+_OTHERWISE = "v5e"
+
 
 def values_of(report: Report) -> dict[str, str]:
-    """Program, script, its arguments, options of the capture and TPU slice, each quoted for a shell."""
+    """Variables, program, script, its arguments, options of the capture and TPU slice, each quoted for a shell."""
     run = report.environment.get("run")
     argv = run.get("command_line") if isinstance(run, dict) else None
     argv = [str(each) for each in argv] if isinstance(argv, list) and argv else ["train.py"]
@@ -20,6 +25,7 @@ def values_of(report: Report) -> dict[str, str]:
     program = shlex.join(launched) if launched else f"python {shlex.join(argv)}"
     module = _module(argv[0], launched)
     return {
+        "variables": _variables(report, launched),
         "program": program,
         "before": shlex.quote(program),
         "script": f"-m {shlex.quote(module)}" if module else shlex.quote(argv[0]),
@@ -30,6 +36,19 @@ def values_of(report: Report) -> dict[str, str]:
         "warmup": _warmup(report),
         "slice": _slice(report),
     }
+
+
+def _variables(report: Report, launched: list[str]) -> str:
+    """Those that gave the program several CPU devices: without them it is another program. Empty without any."""
+    run = report.environment.get("run")
+    noted = run.get("environment") if isinstance(run, dict) else None
+    found = {name: str(noted.get(name) or "") for name in _DEVICES} if isinstance(noted, dict) else {}
+    named = [
+        f"{name}={shlex.quote(value)} "
+        for name, value in found.items()
+        if _DEVICES[name] in value and value and not any(each.startswith(f"{name}=") for each in launched)
+    ]
+    return "".join(named)
 
 
 def _warmup(report: Report) -> str:
@@ -69,7 +88,11 @@ def _out(report: Report) -> str:
 
 
 def _slice(report: Report) -> str:
-    """The smallest slice that the run fits on, as preflight calls it; one chip where it is of no TPU that it knows."""
-    chip = chip_of(str(report.environment.get("device_type") or ""))
+    """The smallest slice that the run fits on, as preflight calls it, also where it ran on CPU devices.
+
+    One chip where it is of a TPU for which preflight has no compiler.
+    """
+    kind = str(report.environment.get("device_type") or "")
     count = int(report.environment.get("device_count") or 1)
-    return chip.slice_of(count) if chip is not None and chip.compiled else "v5e-1"
+    chip = CHIPS[_OTHERWISE] if kind == "CPU" else chip_of(kind)
+    return chip.slice_of(count) if chip is not None and chip.compiled else f"{_OTHERWISE}-1"
