@@ -25,6 +25,8 @@ STEP = "train_step"
 OPTIMIZER_STEP = "tpuprof.optimizer_step"
 # The next batch of a loader; a checkpoint that is written or read; a garbage collection; time of tpuprof itself.
 NEXT_BATCH, CHECKPOINT = "tpuprof.dataloader.next", "tpuprof.checkpoint"
+# A thread of a loader has worker processes started, which it does anew for each epoch unless they persist.
+NEW_WORKERS = "tpuprof.dataloader.workers"
 # A stat of the second part of an event that a step's end cut in two: a batch that is taken as the step ends, say.
 GOES_ON = "goes_on"
 # Who fills the queue from which a batch comes: threads of this process, or worker processes. A stat of its event.

@@ -119,6 +119,27 @@ def test_a_loaders_thread_that_awaits_worker_processes_makes_none(analyze):
 
 
 @pytest.mark.parametrize(
+    ("waits", "diagnosis"),
+    [((40, 320, 140, 140), "restarted_workers"), ((40, 300, 160, 140), "slow_workers")],
+)
+def test_workers_that_a_loaders_thread_starts_anew_are_told(analyze, waits, diagnosis):
+    """MpDeviceLoader starts them in its own thread: "start more workers" was said of a pause that each start makes."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number, wait in enumerate(waits):
+        begin = 1000 * number
+        python.event("train", begin, 1000, _r=1, step_num=number)
+        python.event("tpuprof.dataloader.next", begin, wait, taken_from="queue of threads")
+        python.event("SyncTensorsGraph", begin + 990, 5)
+    loader = trace.host().line("loader")
+    loader.event("tpuprof.dataloader.workers", 1050, 200)
+    loader.event("tpuprof.dataloader.next", 1260, 20, taken_from="queue of processes")
+    trace.tpu(0).line("XLA Modules").repeat("f(1)", [1000 * row + 400 for row in range(4)], 500)
+    (row,) = analyze(trace).input
+    assert (row.prefetch, row.diagnosis) == ("workers", diagnosis)
+
+
+@pytest.mark.parametrize(
     ("begins", "diagnosis"), [((1000, 2000), "slow_loader"), ((1200,), "shallow_prefetch")]
 )
 def test_a_batch_on_its_way_as_the_capture_begins_or_ends_counts(analyze, begins, diagnosis):

@@ -114,6 +114,17 @@ def test_the_title_of_a_read_has_no_larger_bound_than_the_verdict(at_most, share
     assert outcome.at_stake == f", up to {share} of each step"
 
 
+def test_a_broad_rule_that_names_a_cause_this_time_is_not_behind():
+    """Compiles of the start, with their line, cost more per step than tracing, and stood behind it."""
+    price = saves(40)(None).price
+
+    def check(_signals):
+        return failed(0.4, [Evidence("it")], price=price, specific=True)
+
+    found = statuses(made("names", check, broad=True), made("other", saves(30)))
+    assert [name for name, _ in found] == ["names", "other"]
+
+
 @pytest.mark.parametrize(("specific", "first"), [(17, "specific"), (15, "broad")])
 def test_a_broad_rule_ranks_behind_a_specific_one_of_two_fifths_of_its_worth(specific, first):
     found = statuses(made("broad", saves(40), broad=True), made("specific", saves(specific)))

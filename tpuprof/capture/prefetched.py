@@ -16,8 +16,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from tpuprof.instrument.state import pass_on
+from tpuprof.instrument.spans import close_span, open_span
+from tpuprof.instrument.state import STATE, pass_on
 from tpuprof.instrument.wrapped_calls import Function, Replaced
+from tpuprof.own_events import NEW_WORKERS
 
 # How much lower than at any of the last steps the queues must be to count as shrinking (batches): a loader that keeps
 # up is one batch behind at times.
@@ -85,10 +87,16 @@ class Prefetched:
     def _noted(self, original: Function) -> Function:
         @functools.wraps(original)
         def made(iterator: Any, *args: Any, **kwargs: Any) -> None:
-            original(iterator, *args, **kwargs)
+            feeds = _is_parallel_loader(_owner_of(threading.current_thread()))
+            # Samples of the training thread show what it starts itself.
+            span = open_span(NEW_WORKERS, "input") if feeds and STATE.armed else None
+            try:
+                original(iterator, *args, **kwargs)
+            finally:
+                close_span(span)
             try:
                 self._iterators.add(iterator)
-                if _is_parallel_loader(_owner_of(threading.current_thread())):
+                if feeds:
                     self._feed_loaders.add(iterator)
             except Exception as error:  # a subclass that cannot be hashed or referred to weakly
                 pass_on(error)

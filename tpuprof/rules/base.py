@@ -81,7 +81,7 @@ class Outcome:
 
     `title` replaces the rule's own where the figures belong into it. `cases` names the causes that were seen, where the
     rule's advice has paragraphs for certain ones. `at_stake` ends the title with that share, where no price is far
-    below it.
+    below it. `specific` tells that a rule which else names a symptom names a cause this time.
     """
 
     status: str
@@ -93,6 +93,7 @@ class Outcome:
     confidence: str = "medium"
     cases: frozenset[str] = frozenset()
     at_stake: str = ""
+    specific: bool = False
 
 
 @record(frozen=True)
@@ -195,10 +196,11 @@ def failed(
     confidence: str = "medium",
     cases: frozenset[str] = frozenset(),
     at_stake: str = "",
+    specific: bool = False,
 ) -> Outcome:
     """The fault is there. `reason` says why there is no price, where there is none."""
     share = min(max(share, 0.0), 1.0)
-    return Outcome(FAILED, share, title, evidence, price, reason, confidence, cases, at_stake)
+    return Outcome(FAILED, share, title, evidence, price, reason, confidence, cases, at_stake, specific)
 
 
 def passed(evidence: list[Evidence] | None = None, *, title: str = "", reason: str = "") -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from tpuprof import parts as part
@@ -74,15 +74,23 @@ def run_rules(
     replayed = _replayed(named, prices, pricing)
     shared = _with_shared(named, replayed, prices, pricing)
     sure = {rule.id for rule, outcome in outcomes if outcome.confidence != "low"}
-    return ranked(shared, [rule for rule, _ in found], set(replayed), sure)
+    specific = {rule.id for rule, outcome in outcomes if outcome.specific}
+    return ranked(shared, [rule for rule, _ in found], set(replayed), sure, specific)
 
 
-def ranked(findings: list[Finding], rules: list[Rule], replayed: set[str], sure: set[str]) -> list[Finding]:
+def ranked(
+    findings: list[Finding],
+    rules: list[Rule],
+    replayed: set[str],
+    sure: set[str],
+    specific: Collection[str] = (),
+) -> list[Finding]:
     """The findings in their order: by what they cost, and causes before what they cause.
 
-    `replayed` are rules whose price is a replay, `sure` those whose cause is no doubt.
+    `replayed` are rules whose price is a replay, `sure` those whose cause is no doubt, `specific` broad ones that name
+    a cause this time.
     """
-    broad = {rule.id for rule in rules if rule.broad}
+    broad = {rule.id for rule in rules if rule.broad and rule.id not in specific}
     behind = _behind_causes(findings, broad, replayed)
     by_rank = sorted(
         findings, key=lambda each: (_ORDER.get(each.status, 2), -_rank(each, behind, sure), each.rule)

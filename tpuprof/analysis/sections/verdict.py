@@ -13,6 +13,7 @@ from tpuprof.analysis.sections.keeps_up import in_captured_steps
 from tpuprof.analysis.sections.main_op import callback_op, main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.sparse_words import with_sparse
+from tpuprof.analysis.sections.start_words import said_of_start
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
 from tpuprof.model import busy_machine, python_tools
@@ -140,7 +141,7 @@ def verdict_section(
         outside,
         cpus_taken=(cpu_wait(run.info) or 0.0) >= DOUBTFUL_FROM_SHARE,
     )
-    text += said_of_looks(run.hosts)
+    text += said_of_looks(run.hosts) + said_of_start(run.hosts)
     text += said_of_later_steps(
         [each.later_part for each in run.hosts], [each.long_later for each in run.hosts]
     )

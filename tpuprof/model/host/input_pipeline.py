@@ -22,7 +22,7 @@ from tpuprof.model.intervals import (
 from tpuprof.model.median import median
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
-from tpuprof.own_events import FROM_PROCESSES, FROM_THREADS, GOES_ON, TAKEN_FROM
+from tpuprof.own_events import FROM_PROCESSES, FROM_THREADS, GOES_ON, NEW_WORKERS, TAKEN_FROM
 from tpuprof.records import record
 
 # A loader keeps up while a batch takes at most this share of a step: what is left absorbs its own jitter (ratio).
@@ -39,8 +39,8 @@ class InputPipeline:
     `prefetch` is `none` (the training thread makes its batches), `background` (another thread does) or `workers`
     (processes, which leave no events). `batches` are those that training takes, or those made where that leaves no
     event. `batch_ps` is the median time in which one is made, None where none was seen. `exposed_ps` is waiting with
-    the device idle. `diagnosis` is ok, no_prefetch, slow_workers, slow_loader, shallow_prefetch or unseen: training
-    waits for batches of another thread, and the capture saw none made.
+    the device idle. `diagnosis` is ok, no_prefetch, slow_workers, restarted_workers, slow_loader, shallow_prefetch
+    or unseen: training waits for batches of another thread, and the capture saw none made.
     """
 
     prefetch: str
@@ -50,6 +50,11 @@ class InputPipeline:
     exposed_ps: int
     host_to_device_ps: int
     diagnosis: str
+
+
+# Share of the waits for input, by time, that come as a loader's thread starts workers anew from which that is their
+# cause (share): most of them. A judgement.
+RESTARTS_FROM_SHARE = 0.5
 
 
 @record
@@ -103,8 +108,20 @@ def read_input(
         wait_ps=waits.total,
         exposed_ps=subtract(waits, busy).total,
         host_to_device_ps=_copies(host, vocabulary, inside),
-        diagnosis=_diagnosis(prefetch, bool(made), making, waits.total, int(steps.wall_ps.sum())),
+        diagnosis=_restarted(makers, waits)
+        or _diagnosis(prefetch, bool(made), making, waits.total, int(steps.wall_ps.sum())),
     )
+
+
+def _restarted(makers: list[Track], waits: Spans) -> str:
+    """The diagnosis where training mostly waits while threads of a loader have new worker processes; else empty."""
+    rows = [(track, track.named(NEW_WORKERS)) for track in makers]
+    starts = merge(*(union(track.start[found], track.end[found]) for track, found in rows))
+    if not starts.total:
+        return ""
+    touched = covered(starts, waits.start, waits.end) > 0
+    caused = int((waits.end - waits.start)[touched].sum())
+    return "restarted_workers" if caused >= RESTARTS_FROM_SHARE * waits.total > 0 else ""
 
 
 def _prefetch(taken: _Batches, others: list[_Batches]) -> str:

@@ -245,6 +245,7 @@ def _still_starting(signals: Signals) -> Outcome | None:
         title=title,
         price=saved_of(start.seconds, least if cause.kind == "constant" else 0.0, most),
         cases=frozenset({"many" if one_by_one else "large"}),
+        specific=one_by_one and bool(cause.places),
     )
 
 
@@ -321,6 +322,7 @@ def _one_by_one(signals: Signals, many: StartGraphs, evidence: list[Evidence]) -
         title=f"Training waited {signals.startup_compile_seconds:.0f} s for the compiler before it was steady: {what}",
         price=saved_at_start(signals, two if many.cause.kind == "constant" else 0.0, one),
         cases=frozenset({"many"}),
+        specific=bool(many.cause.source),
     )
 
 

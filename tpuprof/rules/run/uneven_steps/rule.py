@@ -32,9 +32,11 @@ again and again, for a tenth of the time at least, at which it never was while i
 
 ## How to fix
 
-[work] Do the work beside training: copy what it needs to the host, and do it in another thread, whose results then come
-some steps later; with SPMD, `torch_xla.experimental.distributed_checkpoint.CheckpointManager` has save_async. Log from
-a closure (`xm.add_step_closure(..., run_async=True)`), and evaluate in a job of its own.
+[work] Do the work less often, where that is enough: "save the best model" on a loss that falls saves all the time, so
+let some steps pass between two. Else do it beside training: copy what it needs to the host, and do it in another
+thread, whose results then come some steps later; with SPMD,
+`torch_xla.experimental.distributed_checkpoint.CheckpointManager` has save_async. Log from a closure
+(`xm.add_step_closure(..., run_async=True)`), and evaluate in a job of its own.
 
 [input] Some batches come late. Where the DataLoader has no workers, give it some (`num_workers`). Where batches of
 workers come in bursts, let more be made ahead (`prefetch_factor`). Where an epoch begins, keep the workers
