@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from tpuprof.capture import prefetched as prefetched_module
 from tpuprof.capture.prefetched import SHRUNK_BY, Prefetched
+from tpuprof.own_events import NEW_WORKERS
 
 
 class ParallelLoader:
@@ -172,6 +174,23 @@ def test_workers_that_feed_a_loader_may_be_behind_while_its_queue_lasts(monkeypa
     assert kept
     assert prefetched.used_up == used_up
     prefetched.remove()
+
+
+@pytest.mark.parametrize(("feeds", "armed", "events"), [(True, True, 1), (False, True, 0), (True, False, 0)])
+def test_workers_that_a_loaders_thread_starts_are_an_event(monkeypatch, loader, feeds, armed, events):
+    """Training waits for them in a queue, and its own stack does not show them."""
+    opened = []
+    monkeypatch.setattr(prefetched_module, "open_span", lambda *names: opened.append(names))
+    monkeypatch.setattr(prefetched_module.STATE, "armed", armed)
+    module = SimpleNamespace(_MultiProcessingDataLoaderIter=_Iterator)
+    monkeypatch.setitem(sys.modules, "torch.utils.data.dataloader", module)
+    prefetched = Prefetched()
+    prefetched.install()
+    kept = []
+    loader.makes(lambda: kept.append(_Iterator())) if feeds else kept.append(_Iterator())
+    prefetched.remove()
+    assert opened == [(NEW_WORKERS, "input")] * events
+    assert len(kept) == 1
 
 
 def test_loaders_of_other_versions_are_left_alone(loader):
