@@ -88,7 +88,8 @@ class CompileCause:
     `source` is `file:line` of an op that uses what changed, empty where the programs carry no source lines, and `also`
     are further lines whose numbers changed: each of them compiles by itself. `others` says that there may be more
     such lines, which the programs do not tell. `more_ops` is how many ops the program has more than the one that it was
-    compared with: 0 where that was not counted.
+    compared with: 0 where that was not counted. `compared` is the row of that one among the earlier programs that the
+    capture holds, the newest first; -1 where there was none.
     """
 
     kind: str
@@ -97,6 +98,7 @@ class CompileCause:
     more_ops: int = 0
     also: tuple[str, ...] = ()
     others: bool = False
+    compared: int = -1
 
 
 # By the digests of the programs that a cause was found from.
@@ -131,7 +133,7 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
         cause = replace(cause, kind="graph", detail=SLICED_AS_DECIDED)
     if pair and nearest != known[0]:
         cause = replace(cause, detail=f"{cause.detail} ({NOT_THE_LAST})")
-    return _KNOWN.put(key, cause)
+    return _KNOWN.put(key, replace(cause, compared=known.index(nearest) if nearest else -1))
 
 
 def _by_another(program: str, known: list[str], programs: Programs, kind: str) -> CompileCause | None:

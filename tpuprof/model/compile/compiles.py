@@ -29,6 +29,8 @@ _BASE = re.compile(r"^(.*?)(?:\.\d+)?\(\d+\)$")
 # take tens of milliseconds to compile (a 2-layer decoder on CPU: 800 ms; a single add on a v6e: 80 ms).
 COMPILE_FROM_PS = 20 * PS_PER_MS
 NOT_COMPARED = CompileCause("unknown", "the graphs were not compared")
+# Kinds of cause by which one part of a program has many graphs.
+_OF_MANY = ("constant", "shape")
 # What is added to the cause of a compile that nothing shows but the device: a check on compiles may fail by it.
 INFERRED = "; inferred: the trace has no event of it, and the device idled before the program first ran"
 
@@ -165,12 +167,36 @@ def _with_causes(
     if not protos or not compiles:
         return compiles
     known, programs = [*{**first_runs(devices), **protos}], Programs(protos)
-    return without_last_batch(
-        [
-            replace(each, cause=explain(each.program, earlier_programs(each, compiles, known), programs))
-            for each in compiles
-        ]
-    )
+    explained, compared = [], []
+    for each in compiles:
+        earlier = earlier_programs(each, compiles, known)
+        cause = explain(each.program, earlier, programs)
+        embedded = [name for name in earlier if name in protos]
+        compared.append(embedded[cause.compared] if 0 <= cause.compared < len(embedded) else "")
+        explained.append(replace(each, cause=cause))
+    return without_last_batch(with_first_of_many(explained, compared))
+
+
+def with_first_of_many(compiles: list[Compile], compared: list[str]) -> list[Compile]:
+    """The compiles; the first of many programs that differ in shapes, or in constants alone, has the others' cause.
+
+    `compared` names the program that each was compared with. The first one differs from other programs in its ops, as
+    the first CutMix among steps of MixUp does, and what makes all of them is one thing.
+    """
+    found = list(compiles)
+    for at, each in enumerate(compiles):
+        later = (
+            other
+            for other, name in zip(compiles[at + 1 :], compared[at + 1 :], strict=True)
+            if name == each.program and other.cause.kind in _OF_MANY and other.frames[:1] == each.frames[:1]
+        )
+        like = next(later, None)
+        if each.cause.kind == "graph" and each.program and like is not None:
+            detail = (
+                f"{like.cause.detail.partition(' (')[0]}, in a later compile: this is the first such graph"
+            )
+            found[at] = replace(each, cause=replace(like.cause, detail=detail))
+    return found
 
 
 def without_last_batch(compiles: list[Compile]) -> list[Compile]:
