@@ -52,3 +52,9 @@ def test_the_line_is_the_one_that_calls_checkpoint():
     rows = [stack(*called), stack(*backward, samples=50), stack(*other, samples=90)]
     first = outcome(stacks_if_sampled=rows).evidence[0]
     assert (first.text, first.source) == ("calls checkpoint", "model.py:15")
+
+
+def test_a_prediction_has_no_thread_whose_stacks_could_tell():
+    signals = given(**{name: value for name, value in again(20.0).items() if name != "stacks_if_sampled"})
+    found = outcome_of(find_rule("recomputed-activations"), signals)
+    assert (found.status, found.evidence[0].source) == ("failed", "train.py:3")

@@ -26,16 +26,21 @@ def with_caller(finding: Finding, signals: Signals) -> Finding:
     sources = [each.source for each in finding.evidence if each.source]
     if finding.status != FAILED or not sources or any(map(is_users_line, sources)):
         return finding
-    try:
-        stacks = signals.stacks_if_sampled
-    except Unavailable:
-        return finding
+    stacks = stacks_of(signals)
     for source in dict.fromkeys(sources):
         line = caller_of(source, stacks)
         if line:
             called = Evidence(f"calls what is at {source}", source=line)
             return replace(finding, evidence=[*finding.evidence, called])
     return finding
+
+
+def stacks_of(signals: Signals) -> Sequence[HostStackRow]:
+    """Sampled stacks of the training thread; empty where the trace has none, nor a thread of which they could be."""
+    try:
+        return signals.stacks_if_sampled
+    except Unavailable:
+        return ()
 
 
 def caller_of(source: str, stacks: Sequence[HostStackRow]) -> str:

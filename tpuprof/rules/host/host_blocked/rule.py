@@ -102,8 +102,9 @@ Where they come as `jnp.array` or `jnp.asarray` takes a nested Python list, make
 (`jnp.asarray(np.asarray(rows))`): JAX makes objects for each number of a list, and takes many times as long.
 
 [callback] Write functions of a callback (`jax.pure_callback`, `io_callback`, `jax.debug.callback`, `jax.debug.print`)
-in `jax.numpy`, or call them in every hundredth step only, by `jax.lax.cond`. Where a callback returns a batch,
-make the batch before the call, and pass it as an argument, such as the `xs` of `jax.lax.scan`.
+in `jax.numpy`, or call them in every hundredth step only, by `jax.lax.cond`. Where each turn of a `jax.lax.scan` calls
+one, return the values as the scan's outputs, and call back once for all of them. Where a callback returns a batch, make
+the batch before the call, and pass it as an argument, such as the `xs` of `jax.lax.scan`.
 
 [flax] In Flax, `nnx.jit` walks the whole module in Python at each call: bind the module once with `nnx.cached_partial`,
 or split it once with `nnx.split` and give its state to a function of `jax.jit`.
