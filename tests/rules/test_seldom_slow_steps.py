@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.rules.given import given, step, steps
-from tpuprof.model.compile.recurrence import AfterCapture
+from tpuprof.model.compile.recurrence import AfterCapture, LongSteps
 from tpuprof.model.later_places import LaterPlace
 from tpuprof.model.long_later import LongLater
 from tpuprof.model.outside_capture import AS_LONG_FROM, LONG_FROM
@@ -23,14 +23,22 @@ def length_class(ms):
     return int(CLASSES_PER_DOUBLING * math.log2(ms * 1_000))
 
 
-def found(later, slow=200.0, noted=True, usual=12):
+def found(later, slow=200.0, noted=True, usual=12, long=None):
     """One step collects garbage, and `usual` others do not; of the 100 steps after them some take `later` (ms each)."""
     lengths = {length_class(USUAL): 100 - len(later)}
     for ms in later:
         lengths[length_class(ms)] = lengths.get(length_class(ms), 0) + 1
     seconds = ((100 - len(later)) * USUAL + sum(later)) / 1_000
     after = AfterCapture(
-        100, 0, 0, 0.0, seconds, True, steps_seconds=seconds, lengths=lengths if noted else {}
+        100,
+        0,
+        0,
+        0.0,
+        seconds,
+        True,
+        steps_seconds=seconds,
+        lengths=lengths if noted else {},
+        long=long or LongSteps(),
     )
     captured = [*steps(usual, wall=USUAL), step(slow, usual, **{"user:gc": slow - USUAL})]
     return outcome_of(find_rule("uneven-steps"), given(steps=captured, after_capture=after))
@@ -41,6 +49,13 @@ def test_slow_steps_that_hardly_come_again_are_no_finding():
     outcome = found([200.0])
     assert outcome.status == "passed"
     assert outcome.reason == "1 % of 100 steps after the capture took as long"
+
+
+@pytest.mark.parametrize(("usual_ms", "status"), [(USUAL, "passed"), (USUAL / 2, "failed")])
+def test_later_steps_are_as_long_by_what_is_usual_there(usual_ms, status):
+    """Recording made steps of 23 ms last 36: later steps with the same work were too short to count."""
+    later = [200.0 * AS_LONG_FROM * 0.6] * 20
+    assert found(later, long=LongSteps(usual_seconds=usual_ms / 1_000)).status == status
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
+from tpuprof.model.device.weight_uses import WeightUses
 from tpuprof.records import record
 
 if TYPE_CHECKING:
@@ -23,11 +24,15 @@ MARK = "rematted_computation"
 # How XLA calls the copies of ops that it makes itself where memory is short.
 _BY_XLA = ".remat"
 # Instructions that hand a value on.
-_HANDS_ON = frozenset({"copy", "optimization-barrier", "copy-start", "copy-done"})
+_HANDS_ON = frozenset({"copy", "opt-barrier", "optimization-barrier", "copy-start", "copy-done"})
+_RESHAPES = frozenset({"reshape", "bitcast"})
 _RUNS_ONE = frozenset({"fusion", "call"})
 _PRODUCTS = frozenset({"dot", "convolution"})
 # Instructions whose results are no new values, or which one that runs by itself makes.
 _NO_RESULTS = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "call"})
+# Those beside products that compute what a block does: what else is there twice is moved about, as weights are that XLA
+# fetches ahead of each use.
+_COMPUTES = frozenset({"fusion", "reduce", "reduce-window", "scatter", "gather", "sort"})
 # Instructions that give another value each time, as far as the program tells.
 _ALONE = frozenset({"rng", "infeed", "recv", "custom-call"})
 # What the compiler says beside an op: it changes nothing of what is computed.
@@ -113,22 +118,33 @@ class _Values:
 
     def __init__(self, module: HloModule) -> None:
         self._module = module
-        self._made: set[int] = set()
+        self._made: set[_Value] = set()
         self._again = False
+        self._weights = WeightUses()
+        # The instruction of the program that runs, whatever is fused in it.
+        self._running: Instruction | None = None
 
     def computed_again(self) -> list[Instruction]:
-        """The instructions of the program that hold such a product, and those whose result another one had."""
+        """The instructions of the program that hold such a product, and those whose result another one had.
+
+        Where more products have a weight and what they are made of in common than are the same to the last instruction,
+        those are taken.
+        """
         products, others = [], []
         values: dict[str, _Value] = {}
         known: set[_Value] = set()
-        for each in self._module.entry:
-            self._again = False
-            value = values[each.name] = self._of(each, values, (), 0)
+        entry = self._module.entry
+        for each in entry:
+            self._again, self._running = False, each
+            value = values[each.name] = self._of(each, values, entry, (), 0)
             if self._again:
                 products.append(each)
-            elif each.opcode not in _NO_RESULTS and each.opcode not in _HANDS_ON and value in known:
+            elif each.opcode in _COMPUTES and value in known:
                 others.append(each)
             known.add(value)
+        twice = self._weights.second_uses()
+        if len(twice) > len(products):
+            return twice
         # Without a product, what is there twice is a number or an index that costs nothing.
         return [*products, *others] if products else []
 
@@ -139,7 +155,7 @@ class _Values:
             return hash((name, *given))
         values: dict[str, _Value] = {}
         for each in computation:
-            values[each.name] = self._of(each, values, given, depth)
+            values[each.name] = self._of(each, values, computation, given, depth)
         root = computation.root
         return values[root.name] if root is not None else 0
 
@@ -152,26 +168,53 @@ class _Values:
         return value
 
     def _of(
-        self, each: Instruction, values: Mapping[str, _Value], given: Sequence[_Value], depth: int
+        self,
+        each: Instruction,
+        values: Mapping[str, _Value],
+        within: Computation,
+        given: Sequence[_Value],
+        depth: int,
     ) -> _Value:
         operands = [values.get(name, 0) for name in each.operands]
         if each.opcode == "parameter":
-            number = each.parameter_number or 0
-            return given[number] if number < len(given) else hash(("parameter", number))
+            return self._given(each.parameter_number or 0, within, given)
         if each.opcode in _RUNS_ONE and each.called_names():
             return self._run(each.called_names()[0], operands, depth + 1)
         if each.opcode == "tuple":
             return tuple(operands)
-        if each.opcode == "get-tuple-element" and operands:
-            return _part(operands[0], int(each.attributes.get("index", 0)))
-        if each.opcode in _HANDS_ON and operands:
+        if operands and (each.opcode in _HANDS_ON or _keeps_shape(each, within)):
             return operands[0] if len(operands) == 1 else tuple(operands)
-        called = [self._apart(name, depth + 1) for name in each.called_names()]
-        made = hash((*_itself(each), *called, *operands))
+        return self._made_of(each, operands, depth)
+
+    def _given(self, number: int, within: Computation, given: Sequence[_Value]) -> _Value:
+        if number < len(given):
+            return given[number]
+        made = hash(("parameter", number))
+        if within is self._module.entry:
+            self._weights.input(made, number)
+        return made
+
+    def _made_of(self, each: Instruction, operands: list[_Value], depth: int) -> _Value:
+        if each.opcode == "get-tuple-element" and operands:
+            made = _part(operands[0], int(each.attributes.get("index", 0)))
+            if isinstance(operands[0], tuple):
+                return made
+        else:
+            called = [self._apart(name, depth + 1) for name in each.called_names()]
+            made = hash((*_itself(each), *called, *operands))
+        self._weights.made(made, each, operands)
         if each.opcode in _PRODUCTS:
             self._again = self._again or made in self._made
             self._made.add(made)
+            if self._running is not None:
+                self._weights.multiplied(each, operands, self._running)
         return made
+
+
+def _keeps_shape(each: Instruction, within: Computation) -> bool:
+    """Whether it is a reshape to the dimensions that there were."""
+    source = within.instructions.get(each.operands[0]) if each.opcode in _RESHAPES else None
+    return source is not None and source.shape.dimensions == each.shape.dimensions
 
 
 def _part(value: _Value, at: int) -> _Value:

@@ -106,6 +106,8 @@ from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, verb_at,
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import FAILED, Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.shared.one_call import comes_again
+from tpuprof.rules.shared.slow_step_causes import NAMED, causes_of, costliest, read_and_worked_on
 from tpuprof.rules.thresholds import (
     SAMPLED_FROM_MS,
     UNEVEN_CAUSE_FROM_SHARE,
@@ -138,11 +140,6 @@ _CASES = {
     part.GARBAGE: "gc",
     f"{part.HOST_PREFIX}gil": "gil",
 }
-# Parts that say what the host did, beside annotations and samples.
-_NAMED = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_SYNC)
-_SLEEP = f"{part.HOST_PREFIX}sleep"
-# Of the named families: tpuprof's own work, and a machine that gave the thread no CPU, are no doing of the program.
-_NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
 
 
 @rule(
@@ -216,7 +213,8 @@ def _in_the_capture(signals: Signals) -> Outcome:
     wall = sum(rows.wall_ms.tolist())
     if sum(excess.tolist()) / wall < UNEVEN_FROM_SHARE:
         return passed(evidence)
-    cause, of_cause = _costliest(_causes(rows, even, slow, excess), excess)
+    call = read_and_worked_on(signals, rows)
+    cause, of_cause = costliest(causes_of(rows, even, slow, excess, call), excess)
     waits = cause == part.HOST_SYNC and not signals.sees_device and _waits_for_work(signals, excess, of_cause)
     if waits:
         excess = _without_work_of_all(signals, rows.parts[cause][slow], slow, excess)
@@ -231,7 +229,7 @@ def _in_the_capture(signals: Signals) -> Outcome:
     even_so = even_so or _too_seldom(signals, rows, even, own, float(excess[of_cause].mean()))
     if even_so:
         return passed(evidence, reason=even_so)
-    recurs = len(own) >= UNEVEN_RECURS_FROM
+    recurs = len(own) >= UNEVEN_RECURS_FROM or _later(signals, call)
     # Slow steps of other causes stay.
     gone = Change(steps=frozenset(range(len(rows))).difference(own))
     where = _where(signals, cause, _held(rows, cause, own))
@@ -249,11 +247,22 @@ def _in_the_capture(signals: Signals) -> Outcome:
     )
 
 
+def _later(signals: Signals, call: str) -> bool:
+    """Whether later steps, too, are long at this call."""
+    after = signals.after_capture
+    return (
+        bool(call)
+        and after is not None
+        and after.long.steps >= UNEVEN_RECURS_FROM
+        and comes_again(after.long, call)
+    )
+
+
 def _is_accident(cause: str, excess_ms: float, steps: int) -> bool:
     """Whether so much more time in so many steps may be chance: a sample or two, or one call on a busy machine."""
     if cause.startswith(part.HOST_PREFIX):
         return excess_ms < SAMPLED_FROM_MS
-    return cause in _NAMED and steps < UNEVEN_RECURS_FROM and excess_ms < UNEVEN_ONCE_FROM_MS
+    return cause in NAMED and steps < UNEVEN_RECURS_FROM and excess_ms < UNEVEN_ONCE_FROM_MS
 
 
 def _even_so(signals: Signals, cause: str, of_cause: list[int]) -> str:
@@ -269,9 +278,12 @@ def _too_seldom(signals: Signals, rows: StepColumns, even: Int64, own: list[int]
     Empty where some do, or where that was not noted.
     """
     after, shortest = signals.after_capture, float(rows.wall_ms[own].min())
-    if after is None or not after.took or shortest < LONG_FROM * median(rows.wall_ms[even]):
+    usual = median(rows.wall_ms[even])
+    if after is None or not after.took or shortest < LONG_FROM * usual:
         return ""
-    share = after.share_of_longer(AS_LONG_FROM * shortest * PS_PER_MS)
+    # Recording makes steps longer: later ones are as long by what is usual there.
+    shorter = min(after.long.usual_seconds * MS_PER_S / usual, 1.0) or 1.0
+    share = after.share_of_longer(AS_LONG_FROM * shortest * shorter * PS_PER_MS)
     later_ms = after.took * MS_PER_S / after.steps
     if share is None:
         return ""
@@ -368,55 +380,6 @@ def _because(cause: str, where: Where | None, stacks: list[HostStackRow]) -> str
     if cause.startswith(part.HOST_PREFIX):
         return f"because the host {verb_at(cause, where, stacks)}"
     return f"for {part.noun_of(cause)}"
-
-
-def _costliest(causes: list[str], excess: Float64) -> tuple[str, list[int]]:
-    """The cause whose slow steps cost most together, and which of the slow steps are its; empty without any cause."""
-    costs: dict[str, float] = {}
-    for cause, ms in zip(causes, excess.tolist(), strict=True):
-        if cause:
-            costs[cause] = costs.get(cause, 0.0) + ms
-    cause = max(costs, key=lambda each: costs[each], default="")
-    return cause, [at for at, each in enumerate(causes) if cause and each == cause]
-
-
-def _causes(rows: StepColumns, even: Int64, slow: Int64, excess: Float64) -> list[str]:
-    """Of each slow step the named part that explains most of its excess, empty where none explains enough of it."""
-    names = [
-        name
-        for name in rows.parts
-        if (name in _NAMED or name.startswith((part.USER_PREFIX, part.HOST_PREFIX)))
-        and name not in _NOT_THE_PROGRAM
-    ]
-    if not names:
-        return [""] * len(slow)
-    found = np.stack([rows.parts[name][slow] for name in names])
-    usual = [sum(rows.parts[name][even].tolist()) / len(even) for name in names]
-    # A part that a step has nothing of did not grow in it.
-    grown = np.where(found != 0, found - np.array(usual)[:, None], -np.inf)
-    if part.CHECKPOINT in names:
-        _with_its_reads(names, grown)
-    most = np.argmax(grown, axis=0)
-    enough = grown[most, np.arange(len(slow))] >= UNEVEN_CAUSE_FROM_SHARE * excess
-    if part.COMPILE in rows.parts:
-        enough &= rows.parts[part.COMPILE][slow] == 0
-    return [names[row] if told else "" for row, told in zip(most.tolist(), enough.tolist(), strict=True)]
-
-
-def _with_its_reads(names: list[str], grown: Float64) -> None:
-    """Count what grew beside a checkpoint with it: it reads what it saves, writes it, and waits for both.
-
-    A sleep is none of it, nor is other work that grew by more than the checkpoint and the reads did: histograms of all
-    weights, say, in the step that saves them as well.
-    """
-    work = [row for row, name in enumerate(names) if name.startswith(part.HOST_PREFIX) and name != _SLEEP]
-    reads = [row for row, name in enumerate(names) if name == part.HOST_SYNC]
-    saved = names.index(part.CHECKPOINT)
-    more = np.maximum(grown[[saved, *reads, *work]], 0.0)
-    of_it = more[: 1 + len(reads)].sum(axis=0)
-    largest = more[1 + len(reads) :].max(axis=0, initial=0.0)
-    whole = np.where(largest <= of_it, more.sum(axis=0), grown[saved])
-    grown[saved] = np.where(grown[saved] > 0, whole, grown[saved])
 
 
 def _evidence(signals: Signals, step: Step) -> Evidence:
