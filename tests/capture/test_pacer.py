@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tpuprof.capture import by_clock
 from tpuprof.capture.by_clock import STEPS_SHOW_FROM, ByClock
 from tpuprof.capture.controller import Controller, Phase
 from tpuprof.capture.pacer import (
@@ -639,6 +640,26 @@ def test_steps_that_come_meanwhile_replace_it():
     controller.end_by_clock()
     assert controller.phase is Phase.DONE
     assert recorder.kept is recorder.started[1]
+
+
+def test_no_recording_of_steps_begins_while_one_by_the_clock_is_read(monkeypatch):
+    """Reading holds Python's lock: of steps of 14 ms that 57 took, "another thread holds Python's lock" was said."""
+    recorder = Recorder()
+    controller = Controller(Plan(warmup=1, steps=3), recorder)
+    controller.record_by_clock()
+    controller.end_by_clock()
+
+    def read(_profile):
+        for _ in range(20):
+            controller.step_ended(0)
+        assert (len(recorder.started), controller.phase) == (1, Phase.WAITING)
+        return True
+
+    monkeypatch.setattr(by_clock, "shows_steps", read)
+    assert not ByClock(SimpleNamespace(controller=controller), lambda: None).empty()
+    for _ in range(20):
+        controller.step_ended(0)
+    assert (len(recorder.started), controller.phase) == (2, Phase.DONE)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 9])

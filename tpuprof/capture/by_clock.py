@@ -119,9 +119,14 @@ class ByClock:
 
     def empty(self) -> bool:
         """Whether the recording that ended shows no step: what is recorded next counts instead."""
-        empty = not shows_steps(self._newest())
+        controller = self._recorder.controller
+        controller.judging = True
+        try:
+            empty = not shows_steps(self._newest())
+        finally:
+            controller.judging = False
         if empty:
-            self._recorder.controller.found_empty()
+            controller.found_empty()
         return empty
 
 

@@ -96,6 +96,8 @@ class Controller:
         # Whether what is recorded cannot be training, which is still to come.
         self._is_before_training = before_training
         self.phase = Phase.WAITING
+        # Whether a recording is read in this process: that holds Python's lock, so none of steps begins meanwhile.
+        self.judging = False
         self.seen = 0
         self.quiet = 0
         self.compiling = 0
@@ -299,6 +301,8 @@ class Controller:
                 return
             self._stop()
         elif current is not None and not current.early:
+            return
+        if self.judging and self._current is None:
             return
         if self.seen < self.plan.warmup or (self._has_steady() and self._awaits_training()):
             return

@@ -44,7 +44,9 @@ process run beside training (`subprocess.Popen`) or start it less often.
 such a loop takes as long as thousands of elements do.
 
 [gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own (of a
-DataLoader: `num_workers`). Where training has all CPUs busy already, such a process takes them from it.
+DataLoader: `num_workers`). Where training has all CPUs busy already, such a process takes them from it. Where
+that thread looks again and again whether something is done (`while worker.is_alive()`), let it wait: `worker.join()`,
+`event.wait()`.
 
 [gc] Where it is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins:
 what exists then is not walked again.
@@ -68,7 +70,9 @@ process run beside training (`subprocess.Popen`) or start it less often.
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, torch).
 
-[gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own.
+[gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own. Where that
+thread looks again and again whether something is done (`while worker.is_alive()`), let it wait: `worker.join()`,
+`event.wait()`.
 
 [gc] Where it is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins:
 what exists then is not walked again.
@@ -95,7 +99,9 @@ process run beside training (`subprocess.Popen`) or start it less often.
 [program] `lower`, `cost_analysis`, `as_text` and `jax.eval_shape` look at a program and run nothing. Their answer is
 the same in each step: ask once, before the loop, and keep it.
 
-[gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own.
+[gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own. Where that
+thread looks again and again whether something is done (`while worker.is_alive()`), let it wait: `worker.join()`,
+`event.wait()`.
 
 [gc] Where it is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins.
 Where they come as `jnp.array` or `jnp.asarray` takes a nested Python list, make a NumPy array of it first
