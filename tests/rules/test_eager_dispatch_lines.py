@@ -115,3 +115,31 @@ def test_calls_that_share_the_cpus_with_the_device_save_its_waits_too(tmp_path, 
     assert (found.savings.note == WITHOUT_THE_CALLS) is (slow > SHORT)
     assert (found.savings.high > 1.1 * found.savings.low) is (slow > SHORT), found.savings
     assert found.confidence == "medium"
+
+
+def with_around(*rows, framework="jax", **parts):
+    """The outcome where a typical step of 100 ms dispatches for 6 ms, and has these parts as well."""
+    situation = {**dispatched(0.06, programs=40.0, called=(("add", 20.0),), kinds=1), "framework": framework}
+    situation |= {"steps": steps(dispatch=6.0, **parts)}
+    situation |= {"stacks_if_sampled": list(rows), "report": {"ops": []}, "one_op_programs_share": 0.0}
+    return outcome_of(find_rule("eager-dispatch"), given(**situation))
+
+
+def at(line, ms, part):
+    return replace(asleep(ms, part=part), source=f"train.py:{line}")
+
+
+def test_python_around_the_calls_and_tracing_count_with_them():
+    """A model ran outside of a jitted function in each evaluation: calls took 5 % of the time, and jitted it saved 31 %."""
+    rows = [at(9, 6.0, "dispatch"), at(9, 5.0, "host:python"), at(30, 5.0, "host:python")]
+    parts = {"host:python": 10.0, "tracing": 3.0}
+    found = with_around(*rows, **parts)
+    assert (found.status, found.share) == ("failed", pytest.approx(0.06 + 0.05 + 0.03))
+    assert found.price.most.host == pytest.approx({"dispatch": 0.0, "host:python": 0.5, "tracing": 0.0})
+    assert with_around(*rows, framework="torch_tpu", **parts).status == "passed"
+
+
+def test_python_elsewhere_and_tracing_for_a_compile_do_not():
+    rows = [at(9, 6.0, "dispatch"), at(30, 10.0, "host:python")]
+    assert with_around(*rows, **{"host:python": 10.0}).status == "passed"
+    assert with_around(at(9, 6.0, "dispatch"), tracing=10.0, compile=20.0).status == "passed"

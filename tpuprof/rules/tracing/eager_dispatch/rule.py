@@ -49,9 +49,9 @@ program. Take all of them at once in a jitted function: with an array of all ind
 `data[starts[:, None] + jnp.arange(length)]`, or by `jax.vmap` of `jax.lax.dynamic_slice`. Where the data is in the
 host's memory, slice and stack it in NumPy, and copy the batch once.
 
-Put `jax.jit` around the whole step: loss, gradients, update and metrics. What is called outside of a jitted function
-is a program of its own, an op as well as a small jitted function of yours; called from inside of one, it is a part of
-that one's program. A list comprehension over parameters belongs inside, too. Where one function of yours is called
+Put `jax.jit` around the whole step: loss, gradients, update and metrics, and around an evaluation's `model.apply`. What
+is called outside of a jitted function is a program of its own, an op as well as a small jitted function of yours;
+called from inside of one, it is a part of that one's program. A list comprehension over parameters belongs inside, too. Where one function of yours is called
 many times in a step, give each call more: `jax.lax.scan` over the calls (`jax.lax.while_loop` where a value ends them),
 `jax.vmap` over the cases. Where Python must run between two calls, as an environment in NumPy does, give each call more
 cases. Where these calls make a batch, sample by sample, make it in NumPy (`np.stack`), and hand it over at once. Keras'
@@ -60,6 +60,10 @@ cases. Where these calls make a batch, sample by sample, make it in NumPy (`np.s
 [torchax] With torchax, functions of torch tensors are jitted by `torchax.interop.jax_jit`.
 
 ## Limits and false positives
+
+In JAX, Python at lines that call programs counts with the calls, and so does tracing where nothing compiles: a model
+outside of a jitted function runs its Python in each step, and traces the loops in it. An evaluation of that kind took a
+third of a run, and the calls alone a twentieth.
 
 Where the trace has no device plane, the host may run ahead of a busy device, and its dispatch then costs nothing. The
 price in JAX is of all calls: the one call that is left takes next to nothing beside them. It begins with the device's
@@ -81,10 +85,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import NamedTuple
 
 from tpuprof import parts as part
 from tpuprof.model.host.eager_dispatch import EagerDispatch
-from tpuprof.report.host_lines import LINE_FROM_SHARE, lines_of, running
+from tpuprof.report.host_lines import LINE_FROM_SHARE, PYTHON, lines_of, running
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
 from tpuprof.rules.programs import JAX
@@ -99,8 +104,6 @@ from tpuprof.units import PS_PER_MS, count_of, counted, format_share
 # Programs of a step from which its ops run one by one (programs), as for torch_xla's eager mode: a fused step of the
 # smallest model has four (measured with torch_tpu 0.2), its forward and backward pass and update one by one over 20.
 EAGER_FROM_PROGRAMS = 8
-# The whole step as one jitted function: its one call is next to nothing beside those it replaces.
-CALLED_ONCE = Change(host={part.DISPATCH: 0.0})
 
 # Share of the calls from which they are of one function (share): ops that run one by one are of several kinds.
 ONE_FUNCTION_FROM_SHARE = 0.8
@@ -180,13 +183,46 @@ def check(signals: Signals) -> Outcome:
         evidence.append(
             Evidence("calling all but one part of the broken graph, left out here", parts, "ms per step")
         )
-    share = dispatch / step_ms
+    around = _around_calls(signals)
+    evidence += [
+        Evidence(f"{each.what} around these calls", each.ms, "ms per step") for each in around if each.ms
+    ]
+    share = (dispatch + sum(each.ms for each in around)) / step_ms
     alone_share = _alone_share(signals, found) * signals.typical_parts.get(part.COMPUTE, 0.0) / step_ms
     if share < PRICED_FROM_SHARE or share + alone_share < FAILS_FROM_SHARE:
         return passed(
             evidence, reason=f"{_what(found)} run one by one, but calling them takes little of the step"
         )
     return _failed(signals, found, evidence, share, alone_share)
+
+
+class _Around(NamedTuple):
+    """What the host does around calls of a typical step: a part, in words, its time (ms), and the share of the part."""
+
+    part: str
+    what: str
+    ms: float
+    of_part: float
+
+
+def _around_calls(signals: Signals) -> list[_Around]:
+    """Python and tracing that come with ops of JAX run one by one: jitted, the step runs none of that.
+
+    Python counts at lines that hand programs over as well. A model outside of a jitted function runs its Python in each
+    step, and a loop in it (`lax.scan`) is traced each time.
+    """
+    if signals.framework != JAX:
+        return []
+    stacks = [row for row in signals.stacks_if_sampled if row.source]
+    lines = {row.source for row in stacks if row.part == part.DISPATCH}
+    rows = [row for row in stacks if row.part == PYTHON]
+    whole = sum(row.exposed_ms_per_step for row in rows)
+    there = sum(row.exposed_ms_per_step for row in rows if row.source in lines)
+    python = signals.typical_parts.get(PYTHON, 0.0)
+    found = [_Around(PYTHON, "Python", python * there / whole, there / whole)] if there else []
+    tracing = signals.typical_parts.get(part.TRACING, 0.0)
+    compiles = signals.typical_parts.get(part.COMPILE, 0.0)
+    return [*found, _Around(part.TRACING, "tracing", tracing, 1.0)] if tracing and not compiles else found
 
 
 def _alone(found: EagerDispatch) -> float:
@@ -234,7 +270,10 @@ def _failed(
         title += f"; {format_share(alone_share)} is work of the device that one program may leave out"
     price = None
     if signals.framework == JAX and signals.sees_device:
-        fused = counterfactual(_fused(_alone_share(signals, found)), CALLED_ONCE)
+        around = {each.part: 1.0 - each.of_part for each in _around_calls(signals)}
+        fused = counterfactual(
+            _fused(_alone_share(signals, found), around), Change(host={part.DISPATCH: 0.0, **around})
+        )
         # Calls and their programs run beside the step's own program as well, and share the CPUs with it.
         price = replace(CALLED_LESS if one_function else fused, frees_cpus=True)
     return failed(
@@ -287,9 +326,10 @@ def _is_beside(found: EagerDispatch) -> bool:
     return (found.compiled_regions or 0.0) >= BESIDE_FROM_REGIONS
 
 
-def _fused(share: float) -> Change:
-    """One call of one program, and nothing left of that share of the computing."""
-    return Change(host={part.DISPATCH: 0.0}, device={part.COMPUTE: 1 - share} if share else {}, as_one=True)
+def _fused(share: float, around: dict[str, float]) -> Change:
+    """One call of one program, nothing left of that share of the computing, and so much of the parts around calls."""
+    host = {part.DISPATCH: 0.0, **around}
+    return Change(host=host, device={part.COMPUTE: 1 - share} if share else {}, as_one=True)
 
 
 def _lines(signals: Signals, what: str) -> list[Evidence]:
