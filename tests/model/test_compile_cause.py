@@ -584,3 +584,12 @@ ENTRY %main (tokens: s64[16,{length}], w: f32[]) -> f32[16,{length}] {{
 def test_a_changed_input_is_used_where_the_ops_of_a_fusion_work_on_it(copied):
     """Line 20 made a mask of the new length, and was named for `s64[16,26] became s64[16,27]`."""
     assert compare(fused_mask(27, copied), fused_mask(26, copied)).source == "m.py:34"
+
+
+def test_constants_that_became_equal_are_one_and_no_other_op():
+    """A weight of 0.2 beside a rate of 0.1, and then one of 0.3 beside 0.3: XLA keeps one of two equal constants."""
+    two = "  %w = f32[] constant(0.2)\n  %more = f32[4,8]{1,0} multiply(%x, %w)\n"
+    one = "  %more = f32[4,8]{1,0} multiply(%x, %rate)\n"
+    cause = compare(program(rate="0.3", extra=one), program(rate="0.1", extra=two))
+    assert cause.kind == "constant"
+    assert "0.3" in cause.detail

@@ -7,7 +7,7 @@ import numpy as np
 from tpuprof.decode.debug_text import DebugCompile
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.growth import graphs_grow
-from tpuprof.model.compile.recurrence import AGAIN, Returns, late_of, returns
+from tpuprof.model.compile.recurrence import AGAIN, Returns, are_regular, late_of, returns
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
@@ -159,8 +159,18 @@ def _returns(host: HostRun, rows: list[CompileRow]) -> str:
         line: len({row.step for row in rows if row.line == line and row.cause.kind == AGAIN})
         for line in lines
     }
+    regular = are_regular(numbers, host.steps.number)
     found = {
-        returns(line, len(numbers), count, host.after, compiles_before(host.records, line), late, again[line])
+        returns(
+            line,
+            len(numbers),
+            count,
+            host.after,
+            compiles_before(host.records, line),
+            late,
+            again[line],
+            regular,
+        )
         for line in lines
     }
     return next((each.value for each in (Returns.YES, Returns.UNKNOWN, Returns.NEVER) if each in found), "")

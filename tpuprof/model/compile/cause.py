@@ -268,7 +268,7 @@ def _shardings(new: HloModule, old: HloModule) -> CompileCause | None:
 
 
 def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
-    if not same_ops(new, old):
+    if not same_ops(new, old) and not _same_but_constants(new, old):
         return None
     added, removed = difference(literals_of(new), literals_of(old))
     if not added or not removed:
@@ -283,6 +283,12 @@ def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
     place = next((each for each in places if each), "")
     cause = CompileCause("constant", f"{noun} baked into the graph changed: {list_of(changes)}", place)
     return _with_all_lines(cause, new, old)
+
+
+def _same_but_constants(new: HloModule, old: HloModule) -> bool:
+    """Whether two programs hold another number of constants, and else the same ops: equal constants are one."""
+    added, removed = difference(opcodes_of(new), opcodes_of(old))
+    return {*added, *removed} == {"constant"}
 
 
 def _with_all_lines(cause: CompileCause, new: HloModule, old: HloModule) -> CompileCause:

@@ -350,6 +350,20 @@ def late_of(compiling: Iterable[int], numbers: NDArray[np.int64]) -> int:
     return sum(number > middle for number in compiling)
 
 
+def are_regular(compiling: Iterable[int], numbers: NDArray[np.int64]) -> bool:
+    """Whether steps that compiled (numbers) are as far from each other, and are all along the captured ones.
+
+    A weight that a schedule raises every ten steps makes a program each time. What compiles for each shape that comes
+    up does so less and less often, and at no steady rate.
+    """
+    found = sorted(set(compiling))
+    if len(found) < RETURNS_FROM_STEPS:
+        return False
+    gaps = {later - before for before, later in pairwise(found)}
+    at_the_ends = max(found[0] - int(numbers.min()), int(numbers.max()) - found[-1])
+    return len(gaps) == 1 and min(gaps) > 1 and at_the_ends <= max(gaps)
+
+
 def returns(
     line: str,
     compiling: int,
@@ -358,12 +372,13 @@ def returns(
     before: int = 0,
     late: int = 0,
     again: int = 0,
+    regular: bool = False,
 ) -> Returns:
     """Whether compiles of a line (its innermost user frame, empty where unknown) come again.
 
     `compiling` of the `captured` steps compiled, `late` of them in the capture's second half. The line compiled
     `before` times ahead of them. `again` of these steps compiled a program that there was: that does not end with a set
-    of shapes, or of numbers.
+    of shapes, or of numbers. `regular` says that they come at a steady rate.
     """
     if after is not None and _cuts_of(line, after):
         return Returns.NEVER if after.ended_compiling(captured, line) else Returns.YES
@@ -372,7 +387,7 @@ def returns(
     often = compiling >= RETURNS_FROM_STEPS or (compiling and before >= RETURNS_FROM_BEFORE)
     if often and 2 * compiling >= captured:
         return Returns.YES
-    if again >= RETURNS_FROM_STEPS:
+    if again >= RETURNS_FROM_STEPS or (regular and after is None):
         return Returns.YES
     # What followed without a compile is no longer than it took from one to the next in the capture, twice over.
     goes_on = after is None or after.steps * compiling <= AFTER_PER_CAPTURED * captured

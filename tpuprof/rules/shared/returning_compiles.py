@@ -12,6 +12,7 @@ from tpuprof.model.compile.recurrence import (
     UNKNOWN_LINE,
     AfterCapture,
     Returns,
+    are_regular,
     late_of,
     occasions,
     rate,
@@ -56,7 +57,8 @@ def returning(signals: Signals, compiles: list[CompileRow], chosen: list[Compile
         before = compiles_before(signals.records_if_noted, line)
         late = late_of((step for _, step in compiling if step is not None), signals.steps.number)
         same = len({(row.host, row.step) for row in at_line[line] if row.cause.kind == AGAIN})
-        again = returns(line, len(compiling), captured, after, before, late, same)
+        regular = are_regular((step for _, step in compiling if step is not None), signals.steps.number)
+        again = returns(line, len(compiling), captured, after, before, late, same, regular)
         seen = len(compiling) / captured
         counts = min(
             rate(line, seen, captured, after) / seen, _later_cost(at_line[line], line, captured, after), 1.0

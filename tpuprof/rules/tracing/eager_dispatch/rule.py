@@ -51,11 +51,12 @@ host's memory, slice and stack it in NumPy, and copy the batch once.
 
 Put `jax.jit` around the whole step: loss, gradients, update and metrics, and around an evaluation's `model.apply`. What
 is called outside of a jitted function is a program of its own, an op as well as a small jitted function of yours;
-called from inside of one, it is a part of that one's program. A list comprehension over parameters belongs inside, too. Where one function of yours is called
-many times in a step, give each call more: `jax.lax.scan` over the calls (`jax.lax.while_loop` where a value ends them),
-`jax.vmap` over the cases. Where Python must run between two calls, as an environment in NumPy does, give each call more
-cases. Where these calls make a batch, sample by sample, make it in NumPy (`np.stack`), and hand it over at once. Keras'
-`fit` jits its step by itself, unless `compile` was given `run_eagerly=True` or `jit_compile=False`.
+called from inside of one, it is a part of that one's program. A list comprehension over parameters belongs inside, too.
+Where one function of yours is called many times in a step, give each call more: `jax.lax.scan` over the calls
+(`jax.lax.while_loop` where a value ends them), `jax.vmap` over the cases. Where Python must run between two calls, as
+an environment in NumPy does, give each call more cases. Where these calls make a batch, sample by sample, make it in
+NumPy (`np.stack`), and hand it over at once. Keras' `fit` jits its step by itself, unless `compile` was given
+`run_eagerly=True` or `jit_compile=False`.
 
 [torchax] With torchax, functions of torch tensors are jitted by `torchax.interop.jax_jit`.
 
