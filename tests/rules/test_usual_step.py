@@ -150,4 +150,4 @@ def test_a_compile_that_takes_less_after_the_capture_is_priced_by_that(seconds):
 def test_what_cannot_be_replayed_is_doubtful_with_a_price_and_without(reason, counts):
     """Reads of a library, 35 % without a price, stood before ops of an environment, 54 % with an upper bound."""
     found = reports.finding(severity=0.35, savings=None, reason=reason, confidence="medium")
-    assert _rank(found, set(), set()) == pytest.approx(0.35 * counts)
+    assert _rank(found, {}, set()) == pytest.approx(0.35 * counts)

@@ -22,6 +22,7 @@ from tpuprof.rules.shared_savings import saved_together, shared_savings
 from tpuprof.rules.thresholds import (
     BEYOND_RANKS_AT,
     BROAD_RANKS_AT,
+    BROAD_TIES_AT,
     DEVICE_BOUND_FROM_SHARE,
     DOUBTED_RANKS_AT,
     FAR_BELOW,
@@ -92,8 +93,9 @@ def ranked(
     """
     broad = {rule.id for rule in rules if rule.broad and rule.id not in specific}
     behind = _behind_causes(findings, broad, replayed)
+    counts = dict.fromkeys(broad, BROAD_TIES_AT) | dict.fromkeys(behind, BROAD_RANKS_AT)
     by_rank = sorted(
-        findings, key=lambda each: (_ORDER.get(each.status, 2), -_rank(each, behind, sure), each.rule)
+        findings, key=lambda each: (_ORDER.get(each.status, 2), -_rank(each, counts, sure), each.rule)
     )
     return _causes_first(by_rank, broad, {rule.id: rule.narrows for rule in rules})
 
@@ -284,8 +286,10 @@ def _behind(signals: Signals) -> str:
     return NEVER_RESTS if any(host.queue.never_rests for host in signals.hosts) else DEVICE_IS_BEHIND
 
 
-def _rank(finding: Finding, behind: set[str], sure: set[str]) -> float:
+def _rank(finding: Finding, counts: dict[str, float], sure: set[str]) -> float:
     """What a finding counts in the order. `sure` are rules whose cause is no doubt, whatever their price is.
+
+    `counts` is how much of it findings of broad rules count (ratio).
 
     Where no step can be replayed, one without a price is as doubtful as one whose price is an upper bound then.
     """
@@ -294,7 +298,7 @@ def _rank(finding: Finding, behind: set[str], sure: set[str]) -> float:
         finding.confidence == "low" and not (finding.rule in sure and measured(finding.savings))
     )
     doubt = DOUBTED_RANKS_AT if doubtful else 1.0
-    return _expected(finding) * doubt * (BROAD_RANKS_AT if finding.rule in behind else 1.0)
+    return _expected(finding) * doubt * counts.get(finding.rule, 1.0)
 
 
 def _expected(finding: Finding) -> float:

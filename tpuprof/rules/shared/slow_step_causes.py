@@ -14,19 +14,16 @@ from tpuprof.signals import Signals
 # Parts that say what the host did, beside annotations and samples.
 NAMED = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_SYNC)
 _SLEEP = f"{part.HOST_PREFIX}sleep"
+# What the host does with values that it has read. Waits are none of it.
+_WORK = (f"{part.HOST_PREFIX}python", f"{part.HOST_PREFIX}io")
 # Of the named families: tpuprof's own work, and a machine that gave the thread no CPU, are no doing of the program.
 _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
 
 
 def read_and_worked_on(signals: Signals, rows: StepColumns) -> str:
     """The line below which values are read and worked on; empty without both, or where they are apart."""
-    work = [
-        name
-        for name in rows.parts
-        if name.startswith(part.HOST_PREFIX) and name not in (*_NOT_THE_PROGRAM, _SLEEP)
-    ]
-    mean = {name: float(rows.parts[name].sum()) for name in work}
-    largest = max(mean, key=lambda name: mean[name], default="")
+    took = {name: float(rows.parts[name].sum()) for name in _WORK if name in rows.parts}
+    largest = max(took, key=lambda name: took[name], default="")
     if part.HOST_SYNC not in rows.parts or not largest:
         return ""
     return call_of(signals.stacks_if_sampled, (part.HOST_SYNC, largest))
@@ -72,11 +69,7 @@ def causes_of(rows: StepColumns, even: Int64, slow: Int64, excess: Float64, call
 
 def _with_work_on_values(names: list[str], grown: Float64) -> None:
     """Count reads, and what the host does with the values, as the larger of both."""
-    own = [
-        row
-        for row, name in enumerate(names)
-        if name == part.HOST_SYNC or (name.startswith(part.HOST_PREFIX) and name != _SLEEP)
-    ]
+    own = [row for row, name in enumerate(names) if name in (part.HOST_SYNC, *_WORK)]
     whole = np.maximum(grown[own], 0.0).sum(axis=0)
     largest = np.array(own)[np.argmax(grown[own], axis=0)]
     for step, row in enumerate(largest.tolist()):
