@@ -25,7 +25,7 @@ STEP = "train_step"
 OPTIMIZER_STEP = "tpuprof.optimizer_step"
 # The next batch of a loader; a checkpoint that is written or read; a garbage collection; time of tpuprof itself.
 NEXT_BATCH, CHECKPOINT = "tpuprof.dataloader.next", "tpuprof.checkpoint"
-# A thread of a loader has worker processes started, which it does anew for each epoch unless they persist.
+# A thread of a loader has worker processes started, which it does again for each epoch unless they persist.
 NEW_WORKERS = "tpuprof.dataloader.workers"
 # A stat of the second part of an event that a step's end cut in two: a batch that is taken as the step ends, say.
 GOES_ON = "goes_on"

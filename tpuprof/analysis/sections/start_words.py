@@ -8,7 +8,7 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.telemetry import compile_seconds_before
 from tpuprof.units import MS_PER_S, NS_PER_S, format_ms, format_share
 
-# Share of a run's time from which such compiles are told (share): most of it. A judgement.
+# Share of a run's time from which such compiles count (share): most of it. A judgement.
 MOST_FROM_SHARE = 0.5
 # Compiles before the captured steps from which they are (s): where starts begin to hurt, as in the rules.
 TOLD_FROM_SECONDS = 20.0

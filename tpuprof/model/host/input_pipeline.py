@@ -52,7 +52,7 @@ class InputPipeline:
     diagnosis: str
 
 
-# Share of the waits for input, by time, that come as a loader's thread starts workers anew from which that is their
+# Share of the waits for input, by time, that come as a loader's thread starts workers again from which that is their
 # cause (share): most of them. A judgement.
 RESTARTS_FROM_SHARE = 0.5
 
