@@ -106,3 +106,45 @@ def test_jax_marks_what_it_computes_again():
 def test_a_damaged_program_tells_nothing():
     found = recomputed({"jit_step(1)": b"\x00damaged"})
     assert (found.ops, found.bytes) == (frozenset(), 0)
+
+
+OF_LAYER = ', metadata={op_name="aten__addmm"}'
+SUM = "ROOT %s = f32[4,4] add(%d.1, %d.2)"
+FIRST = ("%a = f32[4,4] multiply(%x, %x)", dot("d.1", "a", meta=OF_LAYER))
+
+
+def second(value, weight=(), name="w"):
+    return (value, *weight, dot("d.2", "b", name, meta=OF_LAYER))
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        second("%b = f32[4,4] add(%x, %x)"),
+        second("%b = f32[4,4] add(%x, %x)", ["%t = f32[4,4] transpose(%w), dimensions={1,0}"], "t"),
+    ],
+    ids=["written in another way", "with the weight laid out in another way"],
+)
+def test_a_second_run_of_a_block_that_is_written_in_another_way_is_known_by_its_weight(again):
+    """So the TPU compiler writes it: of eight products one was the same to the last instruction."""
+    assert names(*FIRST, *again, SUM) == (["d.2"], 64)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        second("%b = f32[4,4] add(%x, %w)"),
+        second("%b = f32[4,4] slice(%x), slice={[0:4], [0:4]}"),
+        ("%b = f32[4,4] add(%x, %x)", dot("d.2", "b")),
+        second("%b = f32[4,4] add(%x, %x)", ["%part = f32[4,4] slice(%w), slice={[0:4], [0:4]}"], "part"),
+    ],
+    ids=["of other inputs", "of other pieces of one", "by another op", "with a piece of the weight"],
+)
+def test_other_uses_of_a_weight_are_not(other):
+    """Two micro-batches, two steps in time, or two layers that share a packed weight."""
+    assert names(*FIRST, *other, SUM) == ([], 0)
+
+
+def test_a_weight_that_is_used_more_often_is_shared():
+    third = ("%c = f32[4,4] subtract(%x, %x)", dot("d.3", "c", meta=OF_LAYER))
+    assert names(*FIRST, *second("%b = f32[4,4] add(%x, %x)"), *third, SUM) == ([], 0)
