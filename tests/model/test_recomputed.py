@@ -103,6 +103,30 @@ def test_jax_marks_what_it_computes_again():
     assert names(dot("d.1", "x", meta=MARK), unknown, before=body + stop) == (["d.1", "d.body"], None)
 
 
+def test_calls_that_multiply_end():
+    """Twenty computations, each of which calls the next one eight times."""
+    call = "  %c{row}.{at} = f32[4,4] call(%p{row}), to_apply=%f{next}\n"
+    calls = "".join(
+        f"%f{row} (p{row}: f32[4,4]) -> f32[4,4] {{\n  %p{row} = f32[4,4] parameter(0)\n"
+        + "".join(call.format(row=row, at=at, next=row + 1) for at in range(8))
+        + f"  ROOT %r{row} = f32[4,4] add(%c{row}.0, %c{row}.1)\n}}\n\n"
+        for row in range(19)
+    )
+    last = "%f19 (p19: f32[4,4]) -> f32[4,4] {\n  ROOT %p19 = f32[4,4] parameter(0)\n}\n\n"
+    assert names("ROOT %c = f32[4,4] call(%x), to_apply=%f0", before=last + calls) == ([], 0)
+
+
+def test_what_a_loop_multiplies_is_not_taken_for_the_programs_own():
+    """The first parameter of its body is no input of the program."""
+    body = branches("body").replace(PRODUCT, PRODUCT + OF_LAYER)
+    stop = "%stop (p.s: f32[4,4]) -> pred[] {\n  %p.s = f32[4,4] parameter(0)\n  ROOT %no = pred[] constant(false)\n}\n\n"
+    loops = [
+        f"%l.{row} = f32[4,4] while(%{given}), condition=%stop, body=%body"
+        for row, given in ((1, "x"), (2, "w"))
+    ]
+    assert names(*loops, "ROOT %s = f32[4,4] add(%l.1, %l.2)", before=body + stop) == ([], 0)
+
+
 def test_a_damaged_program_tells_nothing():
     found = recomputed({"jit_step(1)": b"\x00damaged"})
     assert (found.ops, found.bytes) == (frozenset(), 0)

@@ -30,7 +30,7 @@ def with_caller(finding: Finding, signals: Signals) -> Finding:
     for source in dict.fromkeys(sources):
         line = caller_of(source, stacks)
         if line:
-            called = Evidence(f"calls what is at {source}", source=line)
+            called = Evidence("calls the library there", source=line)
             return replace(finding, evidence=[*finding.evidence, called])
     return finding
 

@@ -39,6 +39,9 @@ _ALONE = frozenset({"rng", "infeed", "recv", "custom-call"})
 _BESIDE = frozenset({"channel_id", "sharding", "frontend_attributes", "operand_precision", "algorithm"})
 # Calls within calls that are followed (calls): a program nests a few.
 _DEPTH = 20
+# Instructions that are followed in all calls of a program (instructions): some seconds. The largest programs of kept
+# captures have 50,000, each called once or twice.
+VISITS_AT_MOST = 1_000_000
 # What an instruction computes: a number, or one for each part of a tuple.
 _Value: TypeAlias = "int | tuple[_Value, ...]"
 
@@ -120,6 +123,7 @@ class _Values:
         self._module = module
         self._made: set[_Value] = set()
         self._again = False
+        self._visits = 0
         self._weights = WeightUses()
         # The instruction of the program that runs, whatever is fused in it.
         self._running: Instruction | None = None
@@ -154,6 +158,9 @@ class _Values:
         if computation is None or depth > _DEPTH:
             return hash((name, *given))
         values: dict[str, _Value] = {}
+        self._visits += len(computation)
+        if self._visits > VISITS_AT_MOST:
+            return hash((name, *given))  # calls that multiply, as no compiler writes them
         for each in computation:
             values[each.name] = self._of(each, values, computation, given, depth)
         root = computation.root
@@ -161,10 +168,10 @@ class _Values:
 
     def _apart(self, name: str, depth: int) -> _Value:
         """What a computation does that runs in turns, or not at all: its products are none of the program's order."""
-        made, again = self._made, self._again
-        self._made = set()
+        before = self._made, self._again, self._running
+        self._made, self._running = set(), None
         value = self._run(name, (), depth)
-        self._made, self._again = made, again
+        self._made, self._again, self._running = before
         return value
 
     def _of(
@@ -189,9 +196,10 @@ class _Values:
     def _given(self, number: int, within: Computation, given: Sequence[_Value]) -> _Value:
         if number < len(given):
             return given[number]
-        made = hash(("parameter", number))
-        if within is self._module.entry:
-            self._weights.input(made, number)
+        if within is not self._module.entry:
+            return hash(("parameter", number))  # of a loop's body, or of what a reduction applies
+        made = hash(("input", number))
+        self._weights.input(made, number)
         return made
 
     def _made_of(self, each: Instruction, operands: list[_Value], depth: int) -> _Value:
