@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tests.builders import TraceBuilder, op
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.analysis.sections.main_op import LONGEST_NAME, MOST_FROM_SHARE
+from tpuprof.analysis.sections.main_op import COSTLY_FROM_SHARE, LONGEST_NAME, MOST_FROM_SHARE
 from tpuprof.render.text import render
 
 STEPS, LENGTH = 6, 1000
@@ -109,3 +109,27 @@ def test_a_hostile_name_is_cut_and_printed_as_text(tmp_path):
     shown = StringIO()
     render(report, Console(file=shown, width=300))
     assert "\x1b[31m" not in shown.getvalue() and "[bold]" in shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "more", "named"),
+    [
+        ("sort.0", "train.py:28", 10, True),
+        ("sort.0", "train.py:28", -10, False),
+        ("sort.0", "/site-packages/torch/functional.py:5", 10, False),
+        ("convolution.0", "train.py:28", 10, False),
+    ],
+    ids=["costly", "short", "a library's line", "a product"],
+)
+def test_an_op_that_does_little_for_its_time_is_named_where_none_is_most(sentence, name, source, more, named):
+    """A whole sort for the few hardest examples took a sixth of a step of which nothing was said."""
+    costs = int(LENGTH * COSTLY_FROM_SHARE) + more
+    half = (LENGTH - costs) // 2
+    said = sentence(
+        device_bound(
+            (at(op(name, name.partition(".")[0]), source), 0, costs),
+            (op("fusion.1"), costs, half),
+            (op("fusion.2"), costs + half, half),
+        )
+    )
+    assert (f" {name} at {source} takes 11 % of the device's time." in said) == named

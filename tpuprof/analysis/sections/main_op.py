@@ -8,10 +8,17 @@ from tpuprof.model.device.compute import EITHER
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import LoopRow, OpRow
+from tpuprof.report.user_frames import is_users_line
 from tpuprof.units import counted, format_share
 
 # Share of the device's busy time in steps from which one op, or one loop, is most of it: half.
 MOST_FROM_SHARE = 0.5
+# Share of it from which an op is named that does little for its time (share): what rules on ops fail from.
+COSTLY_FROM_SHARE = 0.1
+# Kinds of such ops: a whole sort for the few largest values, say.
+_COSTLY = frozenset(
+    {"sort", "topk", "reduce-window", "select-and-scatter", "cholesky", "triangular-solve", "fft"}
+)
 # Characters shown of a name: in a Chrome trace it may be a whole HLO line (characters).
 LONGEST_NAME = 80
 # What a report calls ops that wait for Python code on the host.
@@ -36,7 +43,7 @@ def main_op(busy_ms: float, ops: Sequence[OpRow], loops: Sequence[LoopRow]) -> s
         return alike
     most = [each for each in loops if _is_most(each.total_ms_per_step, busy_ms)]
     if not most:
-        return ""
+        return _costly_op(ops, times, busy_ms)
     inmost = min(most, key=lambda each: each.total_ms_per_step or 0.0)
     return _said(f"the loop {inmost.name}", inmost.source, inmost.total_ms_per_step or 0.0, busy_ms)
 
@@ -53,6 +60,21 @@ def _alike(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float) 
         if _is_most(total, busy_ms):
             return _said(f"{counted(len(alike), f'{kind[:LONGEST_NAME]} op')}", source, total, busy_ms)
     return ""
+
+
+def _costly_op(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float) -> str:
+    """The longest op of a kind that devices for matrix multiplications are slow at, at a line of the program's own."""
+    rows = OpRows.of(ops)
+    names = zip(rows.column("name"), rows.column("source"), times, strict=True)
+    found = [
+        (ms or 0.0, name, source)
+        for name, source, ms in names
+        if name.partition(".")[0] in _COSTLY and is_users_line(source)
+    ]
+    ms, name, source = max(found, default=(0.0, "", ""))
+    if ms < COSTLY_FROM_SHARE * busy_ms:
+        return ""
+    return f" {name[:LONGEST_NAME]} at {source} takes {format_share(min(ms / busy_ms, 1.0))} of the device's time."
 
 
 def _is_most(ms: float | None, busy_ms: float) -> bool:
