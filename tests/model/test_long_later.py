@@ -9,6 +9,7 @@ import pytest
 from tests.model.test_later_part import sampled
 from tpuprof.model.compile.later_part import said_of_later_steps
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, LongSteps, read_after
+from tpuprof.model.intervals import Spans
 from tpuprof.model.long_later import (
     AT_ONE_PLACE,
     ELSEWHERE_FROM,
@@ -206,3 +207,16 @@ def test_torch_profiler_is_named_where_most_looks_have_it(others, profiles):
     found = long_later(WALL, noted(numbers=[9, 19, 29, 30, 39, 49], stacks=looks), CAPTURED)
     assert found.profiles is profiles
     assert found.place == "at /u/main.py:62" + (" (in torch.profiler)" if profiles else "")
+
+
+def test_what_lies_between_captured_steps_is_no_place_of_theirs():
+    """An evaluation was captured between two steps; later steps held it, and "evaluate" was a place seen before."""
+    evaluation = [MAIN, TRAIN.format(20), PREVIEW.format(5)]
+    samples = sampled(
+        ([MAIN, TRAIN.format(17), STEP], 100), (evaluation, 300), ([MAIN, TRAIN.format(17), STEP], 100)
+    )
+    samples = replace(samples, taken=np.array([50, 150, 250, 350, 450]), seen=np.array([0, 1, 1, 1, 2]))
+    assert long_later(WALL, noted(), samples) is None
+    own = samples.within(Spans(np.array([0, 400]), np.array([100, 500])))
+    assert (own.start.tolist(), own.seen.tolist()) == ([0, 400], [0, 2])
+    assert long_later(WALL, noted(), own).place == "in preview (/u/pictures.py:6, 5)"

@@ -193,8 +193,10 @@ class HostRun:
         from tpuprof.model.long_later import long_later
         from tpuprof.model.outside_capture import between_steps
 
-        between = between_steps(self.steps)
-        return long_later(self.steps.wall_ps, self.after_steps, self.activity.samples, between)
+        between, samples = between_steps(self.steps), self.activity.samples
+        # An evaluation between captured steps is no part of them: later ones hold it.
+        own = samples.within(self.steps.spans) if samples is not None else None
+        return long_later(self.steps.wall_ps, self.after_steps, own, between)
 
 
 def read_host_run(

@@ -28,7 +28,7 @@ from tpuprof.model.host.sample_marks import (
 )
 from tpuprof.model.host.stacks import COMPILING, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 from tpuprof.model.host.unseen_gaps import told_by_others
-from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, intersect, merge, subtract, union
+from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, contains, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import HOLDER, HOST_READ, SAMPLE, SET_LAST, UPLOAD
 from tpuprof.records import record
@@ -70,6 +70,20 @@ class HostSamples:
     def was_looked_at(self, piece: int) -> bool:
         """Whether a sample in the piece itself shows it."""
         return self.looked is None or bool(self.looked[piece])
+
+    def within(self, spans: Spans) -> HostSamples:
+        """Those whose pieces begin, and whose looks came, in the spans."""
+        pieces, looks = contains(spans, self.start), contains(spans, self.taken)
+        return replace(
+            self,
+            start=self.start[pieces],
+            end=self.end[pieces],
+            kind=self.kind[pieces],
+            stack=self.stack[pieces],
+            taken=self.taken[looks],
+            seen=self.seen[looks],
+            looked=self.looked[pieces] if self.looked is not None else None,
+        )
 
     def spans(self, kind: str) -> Spans:
         """When the thread was at that kind of work."""
