@@ -211,12 +211,12 @@ def test_torch_profiler_is_named_where_most_looks_have_it(others, profiles):
 
 def test_what_lies_between_captured_steps_is_no_place_of_theirs():
     """An evaluation was captured between two steps; later steps held it, and "evaluate" was a place seen before."""
-    evaluation = [MAIN, TRAIN.format(20), PREVIEW.format(5)]
+    step, there = [MAIN, TRAIN.format(17), STEP], [MAIN, TRAIN.format(20)]
     samples = sampled(
-        ([MAIN, TRAIN.format(17), STEP], 100), (evaluation, 300), ([MAIN, TRAIN.format(17), STEP], 100)
+        (step, 100), ([*there, PREVIEW.format(5)], 150), ([*there, PREVIEW.format(6)], 150), (step, 100)
     )
-    samples = replace(samples, taken=np.array([50, 150, 250, 350, 450]), seen=np.array([0, 1, 1, 1, 2]))
+    samples = replace(samples, taken=np.array([50, 150, 250, 350, 450]), seen=np.array([0, 1, 1, 2, 3]))
     assert long_later(WALL, noted(), samples) is None
     own = samples.within(Spans(np.array([0, 400]), np.array([100, 500])))
-    assert (own.start.tolist(), own.seen.tolist()) == ([0, 400], [0, 2])
+    assert (own.start.tolist(), own.seen.tolist()) == ([0, 400], [0, 3])
     assert long_later(WALL, noted(), own).place == "in preview (/u/pictures.py:6, 5)"
