@@ -194,7 +194,7 @@ class HostRun:
         from tpuprof.model.outside_capture import between_steps
 
         between, samples = between_steps(self.steps), self.activity.samples
-        # An evaluation between captured steps is no part of them: later ones hold it.
+        # An evaluation between captured steps is not one of them: later steps hold it.
         own = samples.within(self.steps.spans) if samples is not None else None
         return long_later(self.steps.wall_ps, self.after_steps, own, between)
 

@@ -10,7 +10,7 @@ from tpuprof.units import MS_PER_S, NS_PER_S, format_ms, format_share
 
 # Share of a run's time from which such compiles count (share): most of it. A judgement.
 MOST_FROM_SHARE = 0.5
-# Compiles before the captured steps from which they are (s): where starts begin to hurt, as in the rules.
+# Compiles before the captured steps from which they do (s): where starts begin to hurt, as in the rules.
 TOLD_FROM_SECONDS = 20.0
 
 

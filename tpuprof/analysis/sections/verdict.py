@@ -13,7 +13,6 @@ from tpuprof.analysis.sections.keeps_up import in_captured_steps
 from tpuprof.analysis.sections.main_op import callback_op, main_op
 from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.sparse_words import with_sparse
-from tpuprof.analysis.sections.start_words import said_of_start
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
 from tpuprof.model import busy_machine, python_tools
@@ -35,6 +34,7 @@ from tpuprof.model.run_ahead import works_on
 from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.steps.few import is_whole_capture
+from tpuprof.model.telemetry import compile_seconds_before
 from tpuprof.model.verdict import bound_of, is_device_bound
 from tpuprof.model.verdict_sentence import A_WAIT, CAPTURE, KEEPS_UP, MEAN, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
@@ -73,6 +73,9 @@ COMPILES_ENDED = (
     " These are among the first steps of training, and not what the others do: {later}. Capture later steps "
     "(`--warmup`)."
 )
+# Compiles before the captured steps from which the verdict may be on the smaller part of a run (s): where starts begin
+# to hurt, as in the rules.
+LONG_START_S = 20.0
 # Share of exposed communication from which the verdict says that it is a wait for who comes late: a quarter, as of what
 # dispatch is made of.
 LATE_FROM_SHARE = 0.25
@@ -141,7 +144,11 @@ def verdict_section(
         outside,
         cpus_taken=(cpu_wait(run.info) or 0.0) >= DOUBTFUL_FROM_SHARE,
     )
-    text += said_of_looks(run.hosts) + said_of_start(run.hosts)
+    text += said_of_looks(run.hosts)
+    if any(compile_seconds_before(host.records) >= LONG_START_S for host in run.hosts):
+        from tpuprof.analysis.sections.start_words import said_of_start
+
+        text += said_of_start(run.hosts)
     text += said_of_later_steps(
         [each.later_part for each in run.hosts], [each.long_later for each in run.hosts]
     )

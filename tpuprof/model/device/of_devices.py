@@ -11,13 +11,16 @@ from tpuprof.model.device.fusions import read_fusions
 from tpuprof.model.device.loops import find_loops
 from tpuprof.model.device.memory import device_memory
 from tpuprof.model.device.program_ops import programs_in_steps
-from tpuprof.model.device.recomputed import MARK, Recomputed, recomputed
 from tpuprof.model.device.unrolled import Repetition, find_repetition, main_program
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
 
 if TYPE_CHECKING:
+    from tpuprof.model.device.recomputed import Recomputed
     from tpuprof.model.device.unused_gradients import UnusedWork
+
+# How JAX calls the part of a backward pass that computes a block of `jax.checkpoint` again (`recomputed.MARK`).
+MARK = b"rematted_computation"
 
 
 def of_devices(
@@ -75,8 +78,12 @@ def _unused(protos: dict[str, bytes], history: History) -> UnusedWork | None:
 
 def _recomputed(protos: dict[str, bytes], history: History) -> Recomputed | None:
     """What programs compute again; None where nothing says that they may."""
-    marked = {name: data for name, data in protos.items() if history.checkpoints or MARK.encode() in data}
-    return recomputed(marked) if marked else None
+    marked = {name: data for name, data in protos.items() if history.checkpoints or MARK in data}
+    if not marked:
+        return None
+    from tpuprof.model.device.recomputed import recomputed
+
+    return recomputed(marked)
 
 
 def twice_of(

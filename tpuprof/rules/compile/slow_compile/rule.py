@@ -108,14 +108,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.model.compile.recurrence import Returns
-from tpuprof.model.compile.start_graphs import MANY_STEPS
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.between import compiles_in
 from tpuprof.report.labels import longest_line, source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.rules.shared.compile_kinds import compile_evidence as compile_row_evidence
-from tpuprof.rules.shared.first_steps import first_steps
 from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, saved_of, slow_start
 from tpuprof.rules.shared.uncut import uncut
 from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_OVER_STEPS
@@ -219,6 +217,12 @@ def check(signals: Signals) -> Outcome:
 
 def _still_starting(signals: Signals) -> Outcome | None:
     """All that the start compiled before, in and after the captured steps; None where these are not a part of it."""
+    if signals.compiles_return != Returns.NEVER.value:
+        return None
+    # Most runs have none, and a plain analysis starts faster without it.
+    from tpuprof.model.compile.start_graphs import MANY_STEPS
+    from tpuprof.rules.shared.first_steps import first_steps
+
     start = first_steps(signals)
     if start is None or start.seconds < SLOW_COMPILE_FROM_SECONDS:
         return None

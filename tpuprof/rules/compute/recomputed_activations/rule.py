@@ -40,7 +40,7 @@ activations costs writes and reads of memory, so that the price begins at half o
 
 ## References
 
-- https://docs.pytorch.org/xla/release/r2.9/learn/api-guide.html
+- https://github.com/pytorch/xla/issues/5766
 - https://docs.jax.dev/en/latest/gradient-checkpointing.html
 """
 
@@ -54,7 +54,6 @@ from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.user_frames import is_users_line
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.library_callers import stacks_of
 from tpuprof.rules.shared.ops import ms_of, op_evidence
 from tpuprof.rules.shared.own_cpus import short_of_cpus
 from tpuprof.rules.thresholds import HBM_PRESSURE_FROM_SHARE, OPS_FROM_SHARE
@@ -130,6 +129,9 @@ def check(signals: Signals) -> Outcome:
 
 def _checkpointed(signals: Signals) -> list[Evidence]:
     """The line of the program that calls torch_xla's checkpointing, as samples of the training thread saw it."""
+    # Most runs have none, and a plain analysis starts faster without it.
+    from tpuprof.rules.library_callers import stacks_of
+
     seen: Counter[str] = Counter()
     for row in stacks_of(signals):
         at = next((at for at, frame in enumerate(row.frames) if _CALLED in frame), 0)
