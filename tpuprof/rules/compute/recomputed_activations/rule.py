@@ -101,6 +101,8 @@ def check(signals: Signals) -> Outcome:
         evidence.append(Evidence("results of all ops that compute again", more, "bytes"))
     if peak is not None:
         evidence.append(Evidence("peak of the memory in use, per device", peak, "bytes"))
+    if capacity:
+        evidence.append(Evidence("capacity of one device", capacity, "bytes"))
     if share < OPS_FROM_SHARE:
         return passed(evidence)
     known = capacity and peak is not None and more is not None
