@@ -159,10 +159,17 @@ def test_a_second_run_of_a_block_that_is_written_in_another_way_is_known_by_its_
     [
         second("%b = f32[4,4] add(%x, %w)"),
         second("%b = f32[4,4] slice(%x), slice={[0:4], [0:4]}"),
+        second("%b = f32[4,4] add(%d.1, %x)"),
         ("%b = f32[4,4] add(%x, %x)", dot("d.2", "b")),
         second("%b = f32[4,4] add(%x, %x)", ["%part = f32[4,4] slice(%w), slice={[0:4], [0:4]}"], "part"),
     ],
-    ids=["of other inputs", "of other pieces of one", "by another op", "with a piece of the weight"],
+    ids=[
+        "of other inputs",
+        "of other pieces of one",
+        "of its own result",
+        "by another op",
+        "with a piece of the weight",
+    ],
 )
 def test_other_uses_of_a_weight_are_not(other):
     """Two micro-batches, two steps in time, or two layers that share a packed weight."""
@@ -172,3 +179,11 @@ def test_other_uses_of_a_weight_are_not(other):
 def test_a_weight_that_is_used_more_often_is_shared():
     third = ("%c = f32[4,4] subtract(%x, %x)", dot("d.3", "c", meta=OF_LAYER))
     assert names(*FIRST, *second("%b = f32[4,4] add(%x, %x)"), *third, SUM) == ([], 0)
+
+
+def test_gradients_of_two_branches_with_the_same_weight_are_not_computed_again():
+    """A scorer of pairs runs its encoder on both sentences; both gradients are made of all inputs, and of the weight."""
+    forward = ("%a = f32[4,4] multiply(%x, %x)", dot("d.0", "a"))
+    gradients = ("%g = f32[4,4] add(%d.0, %x)", "%h = f32[4,4] subtract(%d.0, %x)")
+    products = (dot("d.1", "g", meta=OF_LAYER), dot("d.2", "h", meta=OF_LAYER))
+    assert names(*forward, *gradients, *products, SUM) == ([], 0)

@@ -70,7 +70,12 @@ class WeightUses:
         if len(weights) != 1 or not each.op_name:
             return
         others = [value for value, one in zip(operands, found, strict=True) if one is None or one.part]
-        key = (each.op_name, tuple(each.shape.dimensions), weights[0], self._mask(others))
+        mask = self._mask(others)
+        # What comes into a layer on the way forward is not made of its weight. Gradients are, and so is what a layer
+        # that runs in turns made before: of two branches with the same weights each has a gradient of its own.
+        if mask >> weights[0] & 1:
+            return
+        key = (each.op_name, tuple(each.shape.dimensions), weights[0], mask)
         self._uses.setdefault(key, []).append(running)
 
     def second_uses(self) -> list[Instruction]:
