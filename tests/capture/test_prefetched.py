@@ -159,13 +159,19 @@ class _Iterator:
         self._data_queue = SimpleNamespace(qsize=lambda: 0)
 
 
-@pytest.mark.parametrize(("feeds", "used_up"), [(True, False), (False, True)])
-def test_workers_that_feed_a_loader_may_be_behind_while_its_queue_lasts(monkeypatch, loader, feeds, used_up):
-    """A chain of both: "the device is busy for 80 % of each step" was said of steps that all wait for one worker later."""
-    module = SimpleNamespace(_MultiProcessingDataLoaderIter=_Iterator)
+def noting(monkeypatch, iterator):
+    """What notes iterators of this class, as if it were torch's."""
+    module = SimpleNamespace(_MultiProcessingDataLoaderIter=iterator)
     monkeypatch.setitem(sys.modules, "torch.utils.data.dataloader", module)
     prefetched = Prefetched()
     prefetched.install()
+    return prefetched
+
+
+@pytest.mark.parametrize(("feeds", "used_up"), [(True, False), (False, True)])
+def test_workers_that_feed_a_loader_may_be_behind_while_its_queue_lasts(monkeypatch, loader, feeds, used_up):
+    """A chain of both: "the device is busy for 80 % of each step" was said of steps that all wait for one worker later."""
+    prefetched = noting(monkeypatch, _Iterator)
     kept = []
     loader.makes(lambda: kept.append(_Iterator())) if feeds else kept.append(_Iterator())
     for ready in (8, 7, 6, 5):
@@ -182,10 +188,7 @@ def test_workers_that_a_loaders_thread_starts_are_an_event(monkeypatch, loader, 
     opened = []
     monkeypatch.setattr(prefetched_module, "open_span", lambda *names: opened.append(names))
     monkeypatch.setattr(prefetched_module.STATE, "armed", armed)
-    module = SimpleNamespace(_MultiProcessingDataLoaderIter=_Iterator)
-    monkeypatch.setitem(sys.modules, "torch.utils.data.dataloader", module)
-    prefetched = Prefetched()
-    prefetched.install()
+    prefetched = noting(monkeypatch, _Iterator)
     kept = []
     loader.makes(lambda: kept.append(_Iterator())) if feeds else kept.append(_Iterator())
     prefetched.remove()
@@ -208,10 +211,15 @@ def test_a_loader_that_cannot_be_noted_is_made_all_the_same(monkeypatch):
         def __init__(self):
             self.made = True
 
-    module = SimpleNamespace(_MultiProcessingDataLoaderIter=Iterator)
-    monkeypatch.setitem(sys.modules, "torch.utils.data.dataloader", module)
-    prefetched = Prefetched()
-    prefetched.install()
+    prefetched = noting(monkeypatch, Iterator)
     assert Iterator().made
     prefetched.remove()
     assert prefetched.used_up
+
+
+def test_a_thread_whose_object_answers_nothing_makes_its_loader_all_the_same(monkeypatch):
+    """A class of the program's own, whose attributes raise."""
+    monkeypatch.setattr(prefetched_module, "_owner_of", lambda _thread: 1 / 0)
+    prefetched = noting(monkeypatch, _Iterator)
+    assert _Iterator()._task_info == {}
+    prefetched.remove()

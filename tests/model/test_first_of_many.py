@@ -2,10 +2,10 @@
 
 import pytest
 
-from tpuprof.model.compile.cause import CompileCause
+from tpuprof.model.compile.cause import NOT_THE_LAST, CompileCause
 from tpuprof.model.compile.compiles import Compile, with_first_of_many
 
-NUMBER = CompileCause("constant", "2 constants changed (compared with another)", "mixup.py:30")
+NUMBER = CompileCause("constant", f"2 constants changed ({NOT_THE_LAST})", "mixup.py:30")
 OPS = CompileCause("graph", "8 ops more", "train.py:9")
 
 

@@ -217,6 +217,6 @@ def test_what_lies_between_captured_steps_is_no_place_of_theirs():
     )
     samples = replace(samples, taken=np.array([50, 150, 250, 350, 450]), seen=np.array([0, 1, 1, 2, 3]))
     assert long_later(WALL, noted(), samples) is None
-    own = samples.within(Spans(np.array([0, 400]), np.array([100, 500])))
+    own = samples.outside(Spans(np.array([100]), np.array([400])))
     assert (own.start.tolist(), own.seen.tolist()) == ([0, 400], [0, 3])
     assert long_later(WALL, noted(), own).place == "in preview (/u/pictures.py:6, 5)"

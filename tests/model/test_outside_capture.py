@@ -21,6 +21,7 @@ from tpuprof.model.outside_capture import (
     SLOWER_FROM,
     STRETCHED_FROM,
     VERDICT_FROM,
+    beside_steps,
     between_steps,
     outside_capture,
     outside_of,
@@ -154,6 +155,15 @@ def test_rollouts_between_updates_are_told_and_do_not_count_as_lacking():
     # 23.3 ms from step to step in the capture: nothing is lacking in steps of 25 ms behind it.
     assert not outside_capture(CAPTURED, after(25), between_steps(steps))
     assert outside_capture(CAPTURED, after(25))
+
+
+def test_beside_the_steps_are_evaluations_and_not_all_that_lies_between_steps():
+    """Samples between two steps without an evaluation are of the loop: too few were left without them."""
+    steps = steps_with(
+        phase(-30, -10), phase(10, 30), phase(50, 55, inside=True), phase(40, 50, ONE_OFF_COMPILE)
+    )
+    assert [each.tolist() for each in beside_steps(steps)] == [[-30 * 10**9, 10**10], [-(10**10), 30 * 10**9]]
+    assert beside_steps(steps_with()).total == 0
 
 
 @pytest.mark.parametrize(

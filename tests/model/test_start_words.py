@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tpuprof.analysis.sections.start_words import MOST_FROM_SHARE, TOLD_FROM_SECONDS, said_of_start
+from tpuprof.analysis.sections.start_words import MOST_FROM_SHARE, said_of_start
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.telemetry import StepRecord
+from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS
 from tpuprof.units import NS_PER_S
 
 
@@ -29,7 +30,7 @@ def test_a_run_that_mostly_compiled_says_so():
 
 @pytest.mark.parametrize(("more", "told"), [(0.1, True), (-0.1, False)])
 def test_it_has_to_be_long_and_most_of_the_run(more, told):
-    assert bool(said_of_start([host(TOLD_FROM_SECONDS + more)])) == told
+    assert bool(said_of_start([host(SLOW_COMPILE_FROM_SECONDS + more)])) == told
     seconds = 100.0 + more
     assert bool(said_of_start([host(seconds, rest=100.0 * (1 / MOST_FROM_SHARE - 1))])) == told
 

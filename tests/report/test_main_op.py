@@ -133,3 +133,23 @@ def test_an_op_that_does_little_for_its_time_is_named_where_none_is_most(sentenc
         )
     )
     assert (f" {name} at {source} takes 11 % of the device's time." in said) == named
+
+
+@pytest.mark.parametrize(
+    ("source", "said_of"),
+    [
+        ("train.py:64", "2 sort ops at train.py:64 take 40 %"),
+        ("train.py:65", "sort.2 at train.py:65 takes 20 %"),
+    ],
+)
+def test_costly_ops_of_one_kind_at_one_line_count_together(sentence, source, said_of):
+    """ "sort.2 takes 24 % of the device's time", of a permutation whose two sorts took 47 %."""
+    said = sentence(
+        device_bound(
+            (at(op("sort.0", "sort"), "train.py:64"), 0, 200),
+            (at(op("sort.2", "sort"), source), 200, 200),
+            (op("fusion.1"), 400, 300),
+            (op("fusion.2"), 700, 300),
+        )
+    )
+    assert said.endswith(f" {said_of} of the device's time.")

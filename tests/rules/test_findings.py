@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.builders import TraceBuilder, op
+from tests.report.reports import finding
 from tests.rules.given import given, step, steps
 from tests.rules.situations import flags, reads
 from tpuprof.analysis.analyze import analyze_run, report_of, what_if_of
@@ -23,7 +24,7 @@ from tpuprof.rules.base import Price, Rule, counterfactual, failed, not_applicab
 from tpuprof.rules.docstring import Page
 from tpuprof.rules.pricing import simulator_of
 from tpuprof.rules.registry import all_rules, find_rule
-from tpuprof.rules.runner import outcome_of, run_rules
+from tpuprof.rules.runner import outcome_of, ranked, run_rules
 from tpuprof.rules.shared_savings import share_ops
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
@@ -123,6 +124,17 @@ def test_a_broad_rule_that_names_a_cause_this_time_is_not_behind():
 
     found = statuses(made("names", check, broad=True), made("other", saves(30)))
     assert [name for name, _ in found] == ["names", "other"]
+
+
+@pytest.mark.parametrize(("more", "first"), [(0.01, "specific"), (-0.01, "broad")])
+def test_of_a_broad_rule_and_a_specific_one_that_save_alike_the_specific_one_comes_first(more, first):
+    """Both prices are replays, and neither saves what the other does."""
+    rules = [made("broad", saves(1), broad=True), made("specific", saves(1))]
+    found = [
+        finding("broad", severity=0.4),
+        finding("specific", severity=0.4 * thresholds.BROAD_TIES_AT + more),
+    ]
+    assert ranked(found, rules, {"broad", "specific"}, set())[0].rule == first
 
 
 @pytest.mark.parametrize(("specific", "first"), [(17, "specific"), (15, "broad")])

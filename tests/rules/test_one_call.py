@@ -7,7 +7,13 @@ from tpuprof.model.compile.recurrence import AfterCapture, LongSteps
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
-from tpuprof.rules.shared.one_call import AGAIN_FROM_SHARE, MOST_FROM_SHARE, call_of, comes_again
+from tpuprof.rules.shared.one_call import (
+    AGAIN_FROM_SHARE,
+    LOOP_FROM_SHARE,
+    MOST_FROM_SHARE,
+    call_of,
+    comes_again,
+)
 
 MAIN = "main (train.py:68)"
 READ, WORK = "device_to_host_sync", "host:python"
@@ -38,6 +44,18 @@ def test_the_call_below_which_both_are_is_found():
 )
 def test_most_of_each_part_must_be_below_it(elsewhere, line):
     assert call_of(logged(elsewhere=elsewhere), (READ, WORK)) == line
+
+
+@pytest.mark.parametrize(("more", "line"), [(0.01, "train.py:57"), (-0.01, "")])
+def test_a_line_that_leads_to_nearly_all_is_the_loops(more, line):
+    """Of 2 ms at the call, all else is so much that the call has nine tenths, or a little less."""
+    log = "main (train.py:57)"
+    rows = [
+        row(READ, log),
+        row(WORK, log),
+        row("tracing", "main (train.py:54)", ms=2 / LOOP_FROM_SHARE - 2 + more),
+    ]
+    assert call_of(rows, (READ, WORK)) == line
 
 
 def test_parts_of_different_calls_have_none():

@@ -87,7 +87,7 @@ class Prefetched:
     def _noted(self, original: Function) -> Function:
         @functools.wraps(original)
         def made(iterator: Any, *args: Any, **kwargs: Any) -> None:
-            feeds = _is_parallel_loader(_owner_of(threading.current_thread()))
+            feeds = _in_loaders_thread()
             # Samples of the training thread show what it starts itself.
             span = open_span(NEW_WORKERS, "input") if feeds and STATE.armed else None
             try:
@@ -156,6 +156,15 @@ def _of_parallel_loader(owner: Any) -> _Waiting | None:
 def _owner_of(thread: threading.Thread) -> Any:
     """The object whose method a thread runs; None where it runs something else."""
     return getattr(getattr(thread, "_target", None), "__self__", None)
+
+
+def _in_loaders_thread() -> bool:
+    """Whether a thread of torch_xla's loader runs this. Raises nothing: the program's own loader is being made."""
+    try:
+        return _is_parallel_loader(_owner_of(threading.current_thread()))
+    except Exception as error:  # an object of the program's own, whose method the thread runs
+        pass_on(error)
+        return False
 
 
 def _is_parallel_loader(owner: Any) -> bool:

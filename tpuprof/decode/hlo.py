@@ -20,6 +20,8 @@ _ESTIMATED_CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d+)')
 # The largest 64-bit number stands for no estimate (libtpu 0.0.21, some fusions of products); no program takes so many.
 _NO_ESTIMATE_FROM = 1 << 62
 _TRIP_COUNT = re.compile(r'"known_trip_count":\s*\{\s*"n":\s*"?(\d+)')
+# Opcodes of instructions that multiply matrices.
+PRODUCTS = frozenset({"dot", "convolution"})
 _MEMORY_PASS_THROUGH = frozenset(
     {"copy", "bitcast", "copy-done", "copy-start", "optimization-barrier", "convert"}
 )

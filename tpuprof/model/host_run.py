@@ -191,12 +191,12 @@ class HostRun:
         if self.after is None or not self.after.long.steps:
             return None
         from tpuprof.model.long_later import long_later
-        from tpuprof.model.outside_capture import between_steps
+        from tpuprof.model.outside_capture import beside_steps, between_steps
 
-        between, samples = between_steps(self.steps), self.activity.samples
+        samples = self.activity.samples
         # An evaluation between captured steps is not one of them: later steps hold it.
-        own = samples.within(self.steps.spans) if samples is not None else None
-        return long_later(self.steps.wall_ps, self.after_steps, own, between)
+        own = samples.outside(beside_steps(self.steps)) if samples is not None else None
+        return long_later(self.steps.wall_ps, self.after_steps, own, between_steps(self.steps))
 
 
 def read_host_run(

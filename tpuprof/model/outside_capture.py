@@ -140,13 +140,25 @@ def between_steps(steps: Steps) -> int:
     return sum(each.end - each.start for each in _between(steps))
 
 
+def beside_steps(steps: Steps) -> Spans:
+    """When the host is at what is no training (ps): evaluations, and other calls, also before the first step."""
+    return _spans_of(_no_training(steps))
+
+
 def _between(steps: Steps) -> list[Phase]:
     if not len(steps):
         return []
     begin = int(steps.start.min())
-    return [
-        each for each in steps.phases if each.name in COMES_AGAIN and not each.inside and each.start >= begin
-    ]
+    return [each for each in _no_training(steps) if each.start >= begin]
+
+
+def _no_training(steps: Steps) -> list[Phase]:
+    return [each for each in steps.phases if each.name in COMES_AGAIN and not each.inside]
+
+
+def _spans_of(phases: list[Phase]) -> Spans:
+    times = np.array([(each.start, each.end) for each in phases], np.int64).reshape(-1, 2)
+    return union(times[:, 0], times[:, 1])
 
 
 def lacking(outside: list[Outside | None]) -> float:
@@ -268,8 +280,7 @@ def with_between(
 
 def _compiled_in(phases: list[Phase], compiles: Spans) -> int:
     """How long a host compiles in some phases (ps)."""
-    spans = union(*np.array([(each.start, each.end) for each in phases], np.int64).T)
-    return intersect(compiles, spans).total
+    return intersect(compiles, _spans_of(phases)).total
 
 
 def _mostly_at(phases: list[Phase], samples: HostSamples | None, *, runs_ahead: bool) -> str:
@@ -280,7 +291,7 @@ def _mostly_at(phases: list[Phase], samples: HostSamples | None, *, runs_ahead: 
     """
     if samples is None:
         return ""
-    chosen = union(*np.array([(each.start, each.end) for each in phases], np.int64).T)
+    chosen = _spans_of(phases)
     inside: Counter[str] = Counter()
     outside: Counter[str] = Counter()
     calls: Counter[tuple[str, str]] = Counter()
@@ -291,11 +302,11 @@ def _mostly_at(phases: list[Phase], samples: HostSamples | None, *, runs_ahead: 
         outside[stack.source] += beside
     line, most = next(iter(inside.most_common(1)), ("", 0))
     always = not runs_ahead and outside[line] > AT_ONE_LINE * outside.total()
-    enough = max(AT_ONE_LINE * inside.total(), OF_ALL_FROM * _length(chosen))
+    enough = max(AT_ONE_LINE * inside.total(), OF_ALL_FROM * chosen.total)
     if not line or most <= enough or always:
-        return _mostly_in(times, _length(chosen), enough, runs_ahead=runs_ahead)
+        return _mostly_in(times, chosen.total, enough, runs_ahead=runs_ahead)
     _, call = max((each for each in calls if each[0] == line), key=lambda each: calls[each])
-    share = format_share(most / _length(chosen))
+    share = format_share(most / chosen.total)
     return f" For {share} of the time between them the training thread is at {line} ({call})."
 
 
@@ -304,8 +315,8 @@ def _times(chosen: Spans, samples: HostSamples) -> list[tuple[Stack, int, int]]:
     found = []
     for row, stack in enumerate(samples.stacks):
         own = union(samples.start[samples.stack == row], samples.end[samples.stack == row])
-        within = _length(intersect(own, chosen))
-        found.append((stack, within, _length(own) - within))
+        within = intersect(own, chosen).total
+        found.append((stack, within, own.total - within))
     return found
 
 
@@ -342,10 +353,6 @@ def _mostly_in(
     where = listed([f"{path}:{places[0]}", *places[1:]], LINES_NAMED, "more line")
     share = format_share(inside[most] / whole)
     return f" For {share} of the time between them the training thread is in {name} ({where})."
-
-
-def _length(spans: Spans) -> int:
-    return int((spans.end - spans.start).sum())
 
 
 def said_with_the_verdict(outside: list[Outside | None], *, cpus_taken: bool = False) -> str:

@@ -75,6 +75,12 @@ def is_users_line(source: str) -> bool:
     return bool(source) and not _NOT_USERS.search(source)
 
 
+def last_users_line(frames: Iterable[str]) -> str:
+    """The user's innermost line (`file:line`) of a stack, outermost frame first; empty without any."""
+    own = _frames(frames, _NOT_USERS)
+    return f"{own[-1][1]}:{own[-1][2]}" if own else ""
+
+
 def library_functions(frames: Iterable[str]) -> dict[Function, tuple[int, str]]:
     """Functions of a stack that are neither Python's own nor of a framework that traces: libraries' and the user's."""
     return user_functions(frames, _NOT_LIBRARIES)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Evidence, Finding
 from tpuprof.report.sections import HostStackRow
-from tpuprof.report.user_frames import is_users_line
+from tpuprof.report.user_frames import is_users_line, last_users_line
 from tpuprof.rules.base import FAILED
 from tpuprof.signals import Signals, Unavailable
 
@@ -49,7 +49,6 @@ def caller_of(source: str, stacks: Sequence[HostStackRow]) -> str:
     for row in stacks:
         lines = [source_of(frame) for frame in row.frames]
         if source in lines:
-            own = filter(is_users_line, reversed(lines[: lines.index(source)]))
-            callers[next(own, "")] += row.samples
+            callers[last_users_line(row.frames[: lines.index(source)])] += row.samples
     (line, samples), *_ = callers.most_common(1) or [("", 0)]
     return line if samples > FROM_SHARE * callers.total() else ""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from tpuprof import parts as part
-from tpuprof.report.labels import DEVICE_IS_BEHIND, HELD_UP_ELSEWHERE, NEVER_RESTS, main_places
+from tpuprof.report.labels import DEVICE_IS_BEHIND, HELD_UP_ELSEWHERE, NEVER_RESTS
 from tpuprof.report.labels import of_the_capture as words_of_the_capture
 from tpuprof.report.schema import Finding, Fix, Savings
-from tpuprof.report.user_frames import is_users_line
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
 from tpuprof.rules.host_names import with_hosts
+from tpuprof.rules.library_callers import with_caller
 from tpuprof.rules.pricing import COUNTERFACTUAL, UNPRICED, Pricing, bounded, doubted, measured
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.few_steps import of_few_steps, uneven
@@ -64,7 +64,7 @@ def run_rules(
     framework = _framework(signals)
     outcomes = [(rule, _said(rule, outcome_of(rule, signals), signals)) for rule in rules]
     found = [(rule, _finding(rule, outcome, pricing, places, framework)) for rule, outcome in outcomes]
-    found = [(rule, _with_caller(each, signals)) for rule, each in found]
+    found = [(rule, with_caller(each, signals)) for rule, each in found]
     if signals.step_source.whole_capture:
         found = [(rule, of_the_capture(each)) for rule, each in found]
     if uneven(signals):
@@ -77,16 +77,6 @@ def run_rules(
     sure = {rule.id for rule, outcome in outcomes if outcome.confidence != "low"}
     specific = {rule.id for rule, outcome in outcomes if outcome.specific}
     return ranked(shared, [rule for rule, _ in found], set(replayed), sure, specific)
-
-
-def _with_caller(finding: Finding, signals: Signals) -> Finding:
-    """The finding with the line of the program that calls the library's line, where it has that one alone."""
-    if finding.status != FAILED or is_users_line(next(iter(main_places(finding)), "")):
-        return finding
-    # Most findings have one, and a plain analysis starts faster without it.
-    from tpuprof.rules.library_callers import with_caller
-
-    return with_caller(finding, signals)
 
 
 def ranked(

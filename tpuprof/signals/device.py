@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING
 
 from tpuprof.model.device.allocator import Allocated
@@ -196,15 +196,8 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         found = [host.recomputed for host in self._run.hosts if host.recomputed is not None]
         if not found:
             return None
-        rows = OpRows.of(self._report.ops)
         again = frozenset().union(*(each.ops for each in found))
-        columns = (rows.column(name) for name in ("program", "name", "kind"))
-        return rows.where(
-            [
-                kind == "compute" and (program, name) in again
-                for program, name, kind in zip(*columns, strict=True)
-            ]
-        )
+        return _computing(OpRows.of(self._report.ops), again)
 
     @signal("bytes")
     def recomputed_bytes(self) -> int | None:
@@ -298,10 +291,12 @@ def rows_of_unused(rows: OpRows, work: UnusedWork | None) -> tuple[OpRows, OpRow
     """Of these ops, those that surely compute only for gradients without a use, and those that may."""
     if work is None:
         return rows[:0], rows[:0]
+    return _computing(rows, work.sure), _computing(rows, work.possible)
+
+
+def _computing(rows: OpRows, ops: Container[tuple[str, str]]) -> OpRows:
+    """Those of the rows that compute, and are of these ops, each a program and its op."""
     columns = (rows.column(name) for name in ("program", "name", "kind"))
-    keys = [((program, name), kind) for program, name, kind in zip(*columns, strict=True)]
-    sure, possible = (
-        rows.where([kind == "compute" and key in ops for key, kind in keys])
-        for ops in (work.sure, work.possible)
+    return rows.where(
+        [kind == "compute" and (program, name) in ops for program, name, kind in zip(*columns, strict=True)]
     )
-    return sure, possible

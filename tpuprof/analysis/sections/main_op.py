@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tpuprof.model.device.compute import EITHER
 from tpuprof.model.device.op_kind import OpKind
@@ -50,31 +51,49 @@ def main_op(busy_ms: float, ops: Sequence[OpRow], loops: Sequence[LoopRow]) -> s
 
 def _alike(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float) -> str:
     """The same on ops of one kind at one line, as the sorts of a permutation; empty where none take most."""
-    columns = OpRows.of(ops)
-    rows: dict[tuple[str, str], list[int]] = {}
-    for row, (name, source) in enumerate(zip(columns.column("name"), columns.column("source"), strict=True)):
-        if source and times[row]:
-            rows.setdefault((name.partition(".")[0], source), []).append(row)
-    for (kind, source), alike in rows.items():
-        total = sum(times[row] or 0.0 for row in alike)
-        if _is_most(total, busy_ms):
-            return _said(f"{counted(len(alike), f'{kind[:LONGEST_NAME]} op')}", source, total, busy_ms)
+    for (kind, source), each in _by_kind_and_line(ops, times).items():
+        if _is_most(each.ms, busy_ms):
+            return _said(each.called(kind), source, each.ms, busy_ms)
     return ""
 
 
 def _costly_op(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float) -> str:
-    """The longest op of a kind that devices for matrix multiplications are slow at, at a line of the program's own."""
-    rows = OpRows.of(ops)
-    names = zip(rows.column("name"), rows.column("source"), times, strict=True)
+    """What is longest of kinds that devices for matrix multiplications are slow at, at a line of the program's own."""
     found = [
-        (ms or 0.0, name, source)
-        for name, source, ms in names
-        if name.partition(".")[0] in _COSTLY and is_users_line(source)
+        (each.ms, each.called(kind), source, each.ops)
+        for (kind, source), each in _by_kind_and_line(ops, times).items()
+        if kind in _COSTLY and is_users_line(source)
     ]
-    ms, name, source = max(found, default=(0.0, "", ""))
+    ms, name, source, alike = max(found, default=(0.0, "", "", 0))
     if ms < COSTLY_FROM_SHARE * busy_ms:
         return ""
-    return f" {name[:LONGEST_NAME]} at {source} takes {format_share(min(ms / busy_ms, 1.0))} of the device's time."
+    share = format_share(min(ms / busy_ms, 1.0))
+    return (
+        f" {name[:LONGEST_NAME]} at {source} {'take' if alike > 1 else 'takes'} {share} of the device's time."
+    )
+
+
+class _Alike(NamedTuple):
+    """Ops of one kind at one line: how long they take (ms per step), how many they are, and the name of one."""
+
+    ms: float
+    ops: int
+    name: str
+
+    def called(self, kind: str) -> str:
+        return counted(self.ops, f"{kind[:LONGEST_NAME]} op") if self.ops > 1 else self.name
+
+
+def _by_kind_and_line(ops: Sequence[OpRow], times: Sequence[float | None]) -> dict[tuple[str, str], _Alike]:
+    """Those with a line. The name of an op begins with its kind: `sort.2`."""
+    rows = OpRows.of(ops)
+    found: dict[tuple[str, str], _Alike] = {}
+    for name, source, ms in zip(rows.column("name"), rows.column("source"), times, strict=True):
+        if source and ms:
+            key = name.partition(".")[0], source
+            so_far = found.get(key, _Alike(0.0, 0, name))
+            found[key] = _Alike(so_far.ms + ms, so_far.ops + 1, name)
+    return found
 
 
 def _is_most(ms: float | None, busy_ms: float) -> bool:

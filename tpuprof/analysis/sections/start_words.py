@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.telemetry import compile_seconds_before
+from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS
 from tpuprof.units import MS_PER_S, NS_PER_S, format_ms, format_share
 
 # Share of a run's time from which such compiles count (share): most of it. A judgement.
 MOST_FROM_SHARE = 0.5
-# Compiles before the captured steps from which they do (s): where starts begin to hurt, as in the rules.
-TOLD_FROM_SECONDS = 20.0
 
 
 def said_of_start(hosts: Sequence[HostRun]) -> str:
@@ -38,5 +37,5 @@ def _of_host(host: HostRun) -> tuple[float, float] | None:
     seconds = compile_seconds_before(host.records)
     steps = sum(each.wall_ns for each in host.records if each.before or each.captured) / NS_PER_S
     whole = max(steps + after.took, seconds)
-    told = seconds >= TOLD_FROM_SECONDS and seconds >= MOST_FROM_SHARE * whole
+    told = seconds >= SLOW_COMPILE_FROM_SECONDS and seconds >= MOST_FROM_SHARE * whole
     return (seconds, whole) if told else None

@@ -44,6 +44,7 @@ from tpuprof.report.late_chip import by_host, last_to_collectives, late_by_turns
 from tpuprof.report.late_host import waited_by_turns
 from tpuprof.report.schema import LoopRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
+from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
 from tpuprof.signals.transfers import late_share
 from tpuprof.units import counted, format_share, listed, ps_to_ms
@@ -73,9 +74,6 @@ COMPILES_ENDED = (
     " These are among the first steps of training, and not what the others do: {later}. Capture later steps "
     "(`--warmup`)."
 )
-# Compiles before the captured steps from which the verdict may be on the smaller part of a run (s): where starts begin
-# to hurt, as in the rules.
-LONG_START_S = 20.0
 # Share of exposed communication from which the verdict says that it is a wait for who comes late: a quarter, as of what
 # dispatch is made of.
 LATE_FROM_SHARE = 0.25
@@ -145,7 +143,7 @@ def verdict_section(
         cpus_taken=(cpu_wait(run.info) or 0.0) >= DOUBTFUL_FROM_SHARE,
     )
     text += said_of_looks(run.hosts)
-    if any(compile_seconds_before(host.records) >= LONG_START_S for host in run.hosts):
+    if any(compile_seconds_before(host.records) >= SLOW_COMPILE_FROM_SECONDS for host in run.hosts):
         from tpuprof.analysis.sections.start_words import said_of_start
 
         text += said_of_start(run.hosts)

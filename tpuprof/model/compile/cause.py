@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from tpuprof.decode.hlo import PRODUCTS
 from tpuprof.model.compile.changed_lines import changed_lines
 from tpuprof.model.compile.outline import (
     Type,
@@ -45,8 +46,6 @@ WEIGHTS = "; the program also returns these, as it does the weights of a model"
 _NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
 # Changes named in a detail text; more are counted (items).
 _SHOWN = 3
-# Ops that do most of a model's work.
-_PRODUCTS = frozenset({"dot", "convolution"})
 # What changed where neither inputs, single constants nor the ops did.
 _SIZE = "a size in the graph changed, and no input did"
 BAKED_ARRAY = "an array of constants baked into the graph changed"
@@ -382,7 +381,7 @@ def _has_forward_of(old: HloModule, new: HloModule) -> bool:
             if not opcodes or each.opcode in opcodes or each.opcode == "custom-call"
         }
 
-    products = [lines(module, _PRODUCTS) for module in (old, new)]
+    products = [lines(module, PRODUCTS) for module in (old, new)]
     has, wanted = (products[1], products[0]) if products[0] else (lines(new) - {""}, lines(old) - {""})
     return bool(has & wanted) or (not products[0] and not (has and wanted))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.model.compile.cause import LAST_BATCH, CompileCause, explain
+from tpuprof.model.compile.cause import LAST_BATCH, NOT_THE_LAST, CompileCause, explain
 from tpuprof.model.compile.hlo_metadata import hlo_protos
 from tpuprof.model.compile.newest import number_of, with_newest
 from tpuprof.model.compile.programs import Programs
@@ -169,10 +169,9 @@ def _with_causes(
     known, programs = [*{**first_runs(devices), **protos}], Programs(protos)
     explained, compared = [], []
     for each in compiles:
-        earlier = earlier_programs(each, compiles, known)
+        earlier = [name for name in earlier_programs(each, compiles, known) if name in protos]
         cause = explain(each.program, earlier, programs)
-        embedded = [name for name in earlier if name in protos]
-        compared.append(embedded[cause.compared] if 0 <= cause.compared < len(embedded) else "")
+        compared.append(earlier[cause.compared] if cause.compared >= 0 else "")
         explained.append(replace(each, cause=cause))
     return without_last_batch(with_first_of_many(explained, compared))
 
@@ -184,18 +183,17 @@ def with_first_of_many(compiles: list[Compile], compared: list[str]) -> list[Com
     the first CutMix among steps of MixUp does, and what makes all of them is one thing.
     """
     found = list(compiles)
-    for at, each in enumerate(compiles):
-        later = (
-            other
-            for other, name in zip(compiles[at + 1 :], compared[at + 1 :], strict=True)
-            if name == each.program and other.cause.kind in _OF_MANY and other.frames[:1] == each.frames[:1]
-        )
-        like = next(later, None)
+    # By the program that was compared with, and the line: the first compile that differs so from it.
+    likes: dict[tuple[str, tuple[str, ...]], Compile] = {}
+    for at in reversed(range(len(compiles))):
+        each, line = compiles[at], compiles[at].frames[:1]
+        like = likes.get((each.program, line))
         if each.cause.kind == "graph" and each.program and like is not None:
-            detail = (
-                f"{like.cause.detail.partition(' (')[0]}, in a later compile: this is the first such graph"
-            )
+            told = like.cause.detail.removesuffix(f" ({NOT_THE_LAST})")
+            detail = f"{told}, in a later compile: this is the first such graph"
             found[at] = replace(each, cause=replace(like.cause, detail=detail))
+        if each.cause.kind in _OF_MANY:
+            likes[compared[at], line] = each
     return found
 
 

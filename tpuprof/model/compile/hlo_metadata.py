@@ -22,6 +22,8 @@ from tpuprof.records import record
 if TYPE_CHECKING:
     from tpuprof.decode import hlo_pb2
 
+# How JAX calls the part of a backward pass that computes a block of `jax.checkpoint` again.
+RECOMPUTED = "rematted_computation"
 # torch_xla numbers each entry into a scope: `attention.3` is the third time the scope `attention` was entered.
 _ENTRY_NUMBER = re.compile(r"\.\d+$")
 _WRAPPERS = re.compile(

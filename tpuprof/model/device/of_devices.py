@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.model.compile.hlo_metadata import RECOMPUTED
 from tpuprof.model.compile.recurrence import History
 from tpuprof.model.device.activity import DeviceActivity, are_several
 from tpuprof.model.device.collective_role import collective_roles
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from tpuprof.model.device.recomputed import Recomputed
     from tpuprof.model.device.unused_gradients import UnusedWork
 
-# How JAX calls the part of a backward pass that computes a block of `jax.checkpoint` again (`recomputed.MARK`).
-MARK = b"rematted_computation"
-
 
 def of_devices(
     devices: list[DeviceActivity],
@@ -32,12 +30,13 @@ def of_devices(
 ) -> dict[str, Any]:
     """Fields of a host that are read from what its devices did, and from their programs."""
     ran = programs_in_steps(devices, steps)
+    in_steps = {name: protos[name] for name in protos.keys() & ran.keys()}
     found: dict[str, Any] = {
         "loops": find_loops(devices[0], steps) if devices else [],
         "repetition": find_repetition(devices[0], steps, parameter_names, protos) if devices else None,
         "memory": device_memory(protos, devices[0].type if devices else "", ran),
-        "unused": _unused({name: protos[name] for name in protos.keys() & ran.keys()}, history),
-        "recomputed": _recomputed({name: protos[name] for name in protos.keys() & ran.keys()}, history),
+        "unused": _unused(in_steps, history),
+        "recomputed": _recomputed(in_steps, history),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
     if devices and protos:
@@ -78,7 +77,8 @@ def _unused(protos: dict[str, bytes], history: History) -> UnusedWork | None:
 
 def _recomputed(protos: dict[str, bytes], history: History) -> Recomputed | None:
     """What programs compute again; None where nothing says that they may."""
-    marked = {name: data for name, data in protos.items() if history.checkpoints or MARK in data}
+    mark = RECOMPUTED.encode()
+    marked = {name: data for name, data in protos.items() if history.checkpoints or mark in data}
     if not marked:
         return None
     from tpuprof.model.device.recomputed import recomputed

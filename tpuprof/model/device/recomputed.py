@@ -11,23 +11,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from tpuprof.decode.hlo import PRODUCTS
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
+from tpuprof.model.compile.hlo_metadata import RECOMPUTED
 from tpuprof.model.device.weight_uses import WeightUses
 from tpuprof.records import record
 
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import Computation, HloModule, Instruction
 
-# How JAX calls the part of a backward pass that computes a block of `jax.checkpoint` again.
-MARK = "rematted_computation"
 # How XLA calls the copies of ops that it makes itself where memory is short.
 _BY_XLA = ".remat"
 # Instructions that hand a value on.
 _HANDS_ON = frozenset({"copy", "opt-barrier", "optimization-barrier", "copy-start", "copy-done"})
 _RESHAPES = frozenset({"reshape", "bitcast"})
 _RUNS_ONE = frozenset({"fusion", "call"})
-_PRODUCTS = frozenset({"dot", "convolution"})
 # Instructions whose results are no new values, or which one that runs by itself makes.
 _NO_RESULTS = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "call"})
 # Those beside products that compute what a block does: what else is there twice is moved about, as weights are that XLA
@@ -48,10 +47,10 @@ _Value: TypeAlias = "int | tuple[_Value, ...]"
 
 @record(frozen=True)
 class Recomputed:
-    """Ops of programs that compute again, each as program and op, and what keeping their results takes at most.
+    """Ops of programs that compute again, each as program and op, and the bytes of their results.
 
-    `bytes` is of the program in which that is most: the results of all of these ops, as if all were kept at once. None
-    where a loop does not tell how often it runs.
+    `bytes` is of the program in which that is most, of all of these ops together: what is fused with them has results
+    that are not among them. None where a loop does not tell how often it runs.
     """
 
     ops: frozenset[tuple[str, str]] = frozenset()
@@ -96,7 +95,9 @@ def of_module(module: HloModule) -> OfProgram:
 
 def _marked(module: HloModule) -> list[tuple[Instruction, int | None]]:
     """The ops that JAX names so, of those that run by themselves, and how often each runs."""
-    return [(op, times) for computation, times in _run(module) for op in computation if MARK in op.op_name]
+    return [
+        (op, times) for computation, times in _run(module) for op in computation if RECOMPUTED in op.op_name
+    ]
 
 
 def _run(module: HloModule) -> Iterator[tuple[Computation, int | None]]:
@@ -124,7 +125,7 @@ class _Values:
         self._made: set[_Value] = set()
         self._again = False
         self._visits = 0
-        self._weights = WeightUses()
+        self._weights = WeightUses(len(module.entry.parameters()))
         # The instruction of the program that runs, whatever is fused in it.
         self._running: Instruction | None = None
 
@@ -211,7 +212,7 @@ class _Values:
             called = [self._apart(name, depth + 1) for name in each.called_names()]
             made = hash((*_itself(each), *called, *operands))
         self._weights.made(made, each, operands)
-        if each.opcode in _PRODUCTS:
+        if each.opcode in PRODUCTS:
             self._again = self._again or made in self._made
             self._made.add(made)
             if self._running is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from tpuprof.decode.hlo import PRODUCTS
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.decode.replica_groups import group_size
 from tpuprof.errors import TpuprofError
@@ -34,7 +35,6 @@ _VARY = frozenset(
 _GATHER = ("all-gather", "all-gather-start", "all-reduce", "all-reduce-start")
 # Instructions that compute nothing.
 _NOTHING_MADE = frozenset({*_GATHER, "parameter", "constant", "iota"})
-_PRODUCTS = frozenset({"dot", "convolution"})
 # Custom calls: those that multiply, and those that call the host, which may answer each device otherwise.
 _MULTIPLIES = re.compile(r"matmul|gemm|conv|dot", re.IGNORECASE)
 _ASKS_HOST = re.compile(r"callback|host", re.IGNORECASE)
@@ -210,7 +210,7 @@ def _of_op(each: Instruction, largest: int) -> int:
             return _DIFFERS
         if _MULTIPLIES.search(each.custom_call_target):
             return max(largest, _REPEATED)
-    return max(largest, _REPEATED) if each.opcode in _PRODUCTS else largest
+    return max(largest, _REPEATED) if each.opcode in PRODUCTS else largest
 
 
 def _largest(value: _Value) -> int:

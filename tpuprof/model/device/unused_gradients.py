@@ -14,6 +14,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from tpuprof.decode.hlo import PRODUCTS
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
 from tpuprof.model.device.gradient_sums import Dims, Sum, summed_results
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from tpuprof.decode.hlo import HloModule, Instruction
 
 
-# Instructions that multiply, and what custom calls that do are called.
-_PRODUCTS = frozenset({"dot", "convolution"})
+# What custom calls that multiply are called.
 _MULTIPLIES = re.compile(r"matmul|gemm|conv|dot", re.IGNORECASE)
 
 
@@ -154,4 +154,4 @@ def _dead(data: bytes, results: tuple[int, ...]) -> _Dead:
 def _is_product(each: Instruction) -> bool:
     if each.opcode == "custom-call":
         return bool(_MULTIPLIES.search(each.custom_call_target))
-    return each.opcode in _PRODUCTS
+    return each.opcode in PRODUCTS

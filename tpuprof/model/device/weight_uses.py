@@ -22,8 +22,8 @@ _JOINS = frozenset({"concatenate", "ConcatBitcast"})
 _MOVES = _TAKES_PARTS | _JOINS | {"convert", "transpose", "reshape", "bitcast"}
 # Those that take pieces of a value as the program says, and not as XLA fetches it.
 _PIECES = frozenset({"slice", "dynamic-slice"})
-# Bits of a mask of inputs behind those of the inputs themselves, for pieces (bits): programs have fewer inputs.
-_PIECES_FROM, _PIECES_BITS = 1 << 16, 1 << 10
+# Bits of a mask behind those of the inputs, for pieces of values (bits): masks of thousands of values are kept.
+_PIECES_BITS = 1 << 10
 
 
 @record(frozen=True)
@@ -35,9 +35,10 @@ class _Input:
 
 
 class WeightUses:
-    """Follows values back to inputs, and notes which products use one; a value is known by what it is made of."""
+    """Follows values back to so many inputs, and notes which products use one; a value is known by what makes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: int) -> None:
+        self._pieces_from = inputs
         self._inputs: dict[Hashable, _Input] = {}
         # Which inputs a value is made of, and which pieces, as a mask.
         self._made_of: dict[Hashable, int] = {}
@@ -53,7 +54,7 @@ class WeightUses:
         mask = self._mask(operands)
         if each.opcode in _PIECES:
             taken = hash(tuple(sorted(each.attributes.items())))
-            mask |= 1 << (_PIECES_FROM + taken % _PIECES_BITS)
+            mask |= 1 << (self._pieces_from + taken % _PIECES_BITS)
         self._made_of[value] = mask
         moves = each.opcode if each.opcode in _MOVES else each.custom_call_target
         moved = {self._inputs.get(one) for one in operands} if moves in _MOVES else set()

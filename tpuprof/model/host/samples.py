@@ -71,9 +71,9 @@ class HostSamples:
         """Whether a sample in the piece itself shows it."""
         return self.looked is None or bool(self.looked[piece])
 
-    def within(self, spans: Spans) -> HostSamples:
-        """Those whose pieces begin, and whose looks came, in the spans."""
-        pieces, looks = contains(spans, self.start), contains(spans, self.taken)
+    def outside(self, spans: Spans) -> HostSamples:
+        """Those whose pieces begin, and whose looks came, in none of the spans."""
+        pieces, looks = ~contains(spans, self.start), ~contains(spans, self.taken)
         return replace(
             self,
             start=self.start[pieces],

@@ -25,13 +25,8 @@ def call_of(stacks: Sequence[HostStackRow], parts: Iterable[str]) -> str:
 
     The outermost one that is no line of the loop itself; empty where there is none.
     """
-    whole = 0.0
-    through: dict[str, float] = defaultdict(float)
-    for row in stacks:
-        whole += row.exposed_ms_per_step
-        for line in places_of_users(row.frames):
-            through[line] += row.exposed_ms_per_step
-    loop = {line for line, ms in through.items() if ms >= LOOP_FROM_SHARE * whole}
+    whole = sum(row.exposed_ms_per_step for row in stacks)
+    loop = {line for line, ms in _below(stacks).items() if ms >= LOOP_FROM_SHARE * whole}
     found: list[str] | None = None
     for part in parts:
         lines = _lines_with_most([row for row in stacks if row.part == part])
@@ -39,14 +34,19 @@ def call_of(stacks: Sequence[HostStackRow], parts: Iterable[str]) -> str:
     return found[0] if found else ""
 
 
-def _lines_with_most(rows: list[HostStackRow]) -> list[str]:
+def _lines_with_most(rows: Sequence[HostStackRow]) -> list[str]:
     """The lines that lead to most of what these rows have, the outermost first."""
     whole = sum(row.exposed_ms_per_step for row in rows)
-    through: dict[str, float] = defaultdict(float)
+    return [line for line, ms in _below(rows).items() if ms >= MOST_FROM_SHARE * whole > 0]
+
+
+def _below(rows: Sequence[HostStackRow]) -> dict[str, float]:
+    """What of the exposed time of these rows (ms per step) is below each line of the program, the outermost first."""
+    found: dict[str, float] = defaultdict(float)
     for row in rows:
         for line in places_of_users(row.frames):
-            through[line] += row.exposed_ms_per_step
-    return [line for line, ms in through.items() if ms >= MOST_FROM_SHARE * whole > 0]
+            found[line] += row.exposed_ms_per_step
+    return found
 
 
 def comes_again(long: LongSteps, line: str) -> bool:

@@ -43,8 +43,12 @@ def slow_start(signals: Signals) -> bool:
 
 def at_stake(signals: Signals) -> float:
     """Start-up compiles as a share of a short run's time."""
-    steps = STARTUP_SPREAD_OVER_STEPS * signals.step_ms / MS_PER_S
-    return signals.startup_compile_seconds / (signals.startup_compile_seconds + steps)
+    return share_of_short_run(signals.startup_compile_seconds, signals.step_ms)
+
+
+def share_of_short_run(seconds: float, step_ms: float) -> float:
+    """So many seconds of compiling as a share of a short run's time, whose steps take so long."""
+    return seconds / (seconds + STARTUP_SPREAD_OVER_STEPS * step_ms / MS_PER_S)
 
 
 def saved_at_start(signals: Signals, least: float, most: float, note: str = "") -> Price:

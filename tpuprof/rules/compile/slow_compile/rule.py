@@ -114,9 +114,17 @@ from tpuprof.report.labels import longest_line, source_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.rules.shared.compile_kinds import compile_evidence as compile_row_evidence
-from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, saved_of, slow_start
+from tpuprof.rules.shared.first_steps import first_steps
+from tpuprof.rules.shared.startup import (
+    at_stake,
+    compile_evidence,
+    saved_at_start,
+    saved_of,
+    share_of_short_run,
+    slow_start,
+)
 from tpuprof.rules.shared.uncut import uncut
-from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_OVER_STEPS
+from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS
 from tpuprof.signals import Signals
 from tpuprof.units import MS_PER_S, counted
 
@@ -192,7 +200,7 @@ def check(signals: Signals) -> Outcome:
     many = signals.start_graphs
     if many is not None:
         return _one_by_one(signals, many, evidence)
-    title = f"Training waited {seconds:.0f} s for the compiler before it was steady"
+    title = _waited(seconds)
     reads = _of_reads(signals)
     if reads:
         return failed(
@@ -221,7 +229,6 @@ def _still_starting(signals: Signals) -> Outcome | None:
         return None
     # Most runs have none, and a plain analysis starts faster without it.
     from tpuprof.model.compile.start_graphs import MANY_STEPS
-    from tpuprof.rules.shared.first_steps import first_steps
 
     start = first_steps(signals)
     if start is None or start.seconds < SLOW_COMPILE_FROM_SECONDS:
@@ -229,18 +236,13 @@ def _still_starting(signals: Signals) -> Outcome | None:
     rows = start.compiles
     cause = rows[0].cause
     one_by_one = start.steps >= MANY_STEPS and cause.kind in _CHANGED
-    title = f"Training waited {start.seconds:.0f} s for the compiler before it was steady"
-    least, most = 0.0, 1.0
+    title, (least, most) = _waited(start.seconds), (0.0, 1.0)
     if one_by_one:
-        at = f" at {cause.places[0]}" if cause.places else ""
-        title += (
-            f": {start.steps} of the first {counted(start.of, 'step')} compiled a graph each, as "
-            f"{_CHANGED[cause.kind]}{at}"
-        )
-        least, most = (max(1 - left / start.steps, 0.0) for left in (2, 1))
-    spent = STARTUP_SPREAD_OVER_STEPS * (start.later_ms or 0.0) / MS_PER_S
+        source = next(iter(cause.places), "")
+        title += f": {_each_compiled(start.steps, start.of, cause.kind, source)}"
+        least, most = _all_but_two_or_one(start.steps)
     return failed(
-        start.seconds / (start.seconds + spent),
+        share_of_short_run(start.seconds, start.later_ms or 0.0),
         [
             compile_row_evidence(rows[0]),
             Evidence("graphs compiled before, in and after the captured steps", start.graphs, "graphs"),
@@ -261,9 +263,8 @@ def _first_runs(signals: Signals) -> Outcome | None:
     if seconds < SLOW_COMPILE_FROM_SECONDS:
         return None
     line, _ = longest_line(rows)
-    spent = STARTUP_SPREAD_OVER_STEPS * signals.step_ms / MS_PER_S
     return failed(
-        seconds / (seconds + spent),
+        share_of_short_run(seconds, signals.step_ms),
         [
             Evidence("graphs compiled in captured steps that are left out", len(rows), "graphs", source=line),
             Evidence("time of these compiles", seconds, "s"),
@@ -312,27 +313,33 @@ def _one_by_one(signals: Signals, many: StartGraphs, evidence: list[Evidence]) -
     cause = Evidence(
         f"{many.cause.kind}: {many.cause.detail}", source=many.cause.source, also=list(many.cause.also)
     )
-    at = f" at {many.cause.source}" if many.cause.source else ""
-    calls = (
-        f"{many.steps} of the first {counted(many.of, 'step')}"
-        if many.of
-        else f"{counted(many.steps, 'call')}"
-    )
-    what = f"{calls} compiled a graph each, as {_changes(many)}{at}"
-    one, two = (many.share * max(1 - left / many.steps, 0.0) for left in (1, 2))
+    what = _each_compiled(many.steps, many.of, many.cause.kind, many.cause.source)
+    two, one = (many.share * part for part in _all_but_two_or_one(many.steps))
     return failed(
         at_stake(signals),
         [cause, *evidence],
-        title=f"Training waited {signals.startup_compile_seconds:.0f} s for the compiler before it was steady: {what}",
+        title=f"{_waited(signals.startup_compile_seconds)}: {what}",
         price=saved_at_start(signals, two if many.cause.kind == "constant" else 0.0, one),
         cases=frozenset({"many"}),
         specific=bool(many.cause.source),
     )
 
 
-def _changes(many: StartGraphs) -> str:
-    """What differed, for a title: details of causes name values of one graph."""
-    return _CHANGED.get(many.cause.kind, "the ops differed")
+def _waited(seconds: float) -> str:
+    return f"Training waited {seconds:.0f} s for the compiler before it was steady"
+
+
+def _each_compiled(steps: int, of: int, kind: str, source: str) -> str:
+    """How many of the first steps compiled, or how many calls, and why. The detail of a cause is of one graph."""
+    at = f" at {source}" if source else ""
+    calls = f"{steps} of the first {counted(of, 'step')}" if of else counted(steps, "call")
+    return f"{calls} compiled a graph each, as {_CHANGED.get(kind, 'the ops differed')}{at}"
+
+
+def _all_but_two_or_one(steps: int) -> tuple[float, float]:
+    """What of so many compiles all but two are, and all but one (share)."""
+    two, one = (max(1 - left / steps, 0.0) for left in (2, 1))
+    return two, one
 
 
 def _folded(signals: Signals) -> tuple[float, float, list[Evidence]]:

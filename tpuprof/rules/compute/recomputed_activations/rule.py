@@ -50,10 +50,10 @@ from collections import Counter
 from dataclasses import replace
 
 from tpuprof import parts as part
-from tpuprof.report.labels import source_of
 from tpuprof.report.schema import Evidence
-from tpuprof.report.user_frames import is_users_line
+from tpuprof.report.user_frames import last_users_line
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.library_callers import stacks_of
 from tpuprof.rules.shared.ops import ms_of, op_evidence
 from tpuprof.rules.shared.own_cpus import short_of_cpus
 from tpuprof.rules.thresholds import HBM_PRESSURE_FROM_SHARE, OPS_FROM_SHARE
@@ -131,14 +131,10 @@ def check(signals: Signals) -> Outcome:
 
 def _checkpointed(signals: Signals) -> list[Evidence]:
     """The line of the program that calls torch_xla's checkpointing, as samples of the training thread saw it."""
-    # Most runs have none, and a plain analysis starts faster without it.
-    from tpuprof.rules.library_callers import stacks_of
-
     seen: Counter[str] = Counter()
     for row in stacks_of(signals):
         at = next((at for at, frame in enumerate(row.frames) if _CALLED in frame), 0)
-        callers = [source_of(frame) for frame in row.frames[:at]]
-        line = next(filter(is_users_line, reversed(callers)), "")
+        line = last_users_line(row.frames[:at])
         if line and row.frames[at].startswith(_CALL):
             seen[line] += row.samples
     return [Evidence("calls checkpoint", source=line) for line, _ in seen.most_common(1)]

@@ -184,17 +184,15 @@ def check(signals: Signals) -> Outcome:
         evidence.append(
             Evidence("calling all but one part of the broken graph, left out here", parts, "ms per step")
         )
-    around = _around_calls(signals)
-    evidence += [
-        Evidence(f"{each.what} around these calls", each.ms, "ms per step") for each in around if each.ms
-    ]
+    around = [each for each in _around_calls(signals) if each.ms]
+    evidence += [Evidence(f"{each.what} around these calls", each.ms, "ms per step") for each in around]
     share = (dispatch + sum(each.ms for each in around)) / step_ms
     alone_share = _alone_share(signals, found) * signals.typical_parts.get(part.COMPUTE, 0.0) / step_ms
     if share < PRICED_FROM_SHARE or share + alone_share < FAILS_FROM_SHARE:
         return passed(
             evidence, reason=f"{_what(found)} run one by one, but calling them takes little of the step"
         )
-    return _failed(signals, found, evidence, share, alone_share)
+    return _failed(signals, found, evidence, around, (share, alone_share))
 
 
 class _Around(NamedTuple):
@@ -250,9 +248,14 @@ def _is_one_function(found: EagerDispatch) -> bool:
 
 
 def _failed(
-    signals: Signals, found: EagerDispatch, evidence: list[Evidence], share: float, alone_share: float
+    signals: Signals,
+    found: EagerDispatch,
+    evidence: list[Evidence],
+    around: list[_Around],
+    shares: tuple[float, float],
 ) -> Outcome:
-    """Calling the ops takes that share of a typical step, and computing them by themselves the other one."""
+    """Calling the ops takes the first share of a typical step, and computing them by themselves the other one."""
+    share, alone_share = shares
     one_function, limits = _is_one_function(found), signals.noted_compile_limits
     if one_function:
         name, calls = found.most_called
@@ -267,13 +270,15 @@ def _failed(
         title = f"{gave_up(limits)}. {title}"
     # Of a typical step: a mean over all of them, a few of which may hold most of the dispatch, is another number.
     title += f", and {format_share(share)} of a typical step goes to calling them"
+    if around:
+        title += f", with {' and '.join(each.what for each in around)} around the calls"
     if share < FAILS_FROM_SHARE:
         title += f"; {format_share(alone_share)} is work of the device that one program may leave out"
     price = None
     if signals.framework == JAX and signals.sees_device:
-        around = {each.part: 1.0 - each.of_part for each in _around_calls(signals)}
+        left = {each.part: 1.0 - each.of_part for each in around}
         fused = counterfactual(
-            _fused(_alone_share(signals, found), around), Change(host={part.DISPATCH: 0.0, **around})
+            _fused(_alone_share(signals, found), left), Change(host={part.DISPATCH: 0.0, **left})
         )
         # Calls and their programs run beside the step's own program as well, and share the CPUs with it.
         price = replace(CALLED_LESS if one_function else fused, frees_cpus=True)
