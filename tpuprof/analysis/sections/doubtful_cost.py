@@ -30,8 +30,9 @@ BEGINS_FROM_SHARE = 0.01
 # half of what a rule needs to fail. A judgement.
 SURER_FROM_SHARE = 0.05
 BESIDE = " Beside it, {title}; whether a step is shorter without that is doubtful."
-# Categories of findings that are surer than turns: what a thread does or waits for without handing a program over.
-SURER_CATEGORIES = ("host", "input")
+# Categories of findings that are surer than turns: what a thread does or waits for without handing a program over, and
+# what the device computes.
+SURER_CATEGORIES = ("host", "input", "compute")
 SURER = " Another cause is surer to cost time ({range} per step): {title}."
 _BOUND = "-bound: "
 MAY_BE_NOTHING = " Without {what}, a step may take as long, or be {shorter}. The device is busy for {busy}."
@@ -98,11 +99,16 @@ def surer_bound(
     other = bound_of(replace(times, reads_share=0.0, again=0.0, for_reads=0.0))
     surer = (why or Decisions()).is_so(
         f"the price of the reads begins at nothing, and that of the first finding, on {spoken(other)}, does not",
-        word_of(other.word).category == first.category in SURER_CATEGORIES,
+        _category(other) == first.category in SURER_CATEGORIES,
         yes="the verdict is on the surer of the two, and names the other",
         no="the verdict stays, and is doubtful",
     )
     return other if surer else None
+
+
+def _category(bound: Bound) -> str:
+    """That of the findings on what holds a step back; a device can be bound by more than what it computes."""
+    return "compute" if bound.word == "device" else word_of(bound.word).category
 
 
 def said_beside(verdict: Verdict, findings: Sequence[Finding]) -> str:

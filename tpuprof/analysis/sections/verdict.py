@@ -225,8 +225,10 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
         return named_read(run, rows.host_stacks, bound)
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
-    if bound.turns or bound.ahead or bound.is_either:
+    if bound.ahead or bound.is_either:
         return ""
+    if bound.turns:
+        return _for_nothing(run, rows) if bound.word == "device" else ""
     if bound.word == "collective":
         late = _late_host(times, rows.hosts) or _late_chip(run, rows.hosts.chip_waits)
         return late + _across_slices(rows.collectives)
@@ -236,6 +238,11 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
 
 
 def _most_of_device(run: Run, times: StepTimes, rows: Rows) -> str:
+    return _for_nothing(run, rows) or main_op(times.busy, rows.ops, rows.loops)
+
+
+def _for_nothing(run: Run, rows: Rows) -> str:
+    """What the device computes for nothing, or again; empty where that is little."""
     said = ""
     if any(host.unused is not None for host in run.hosts):
         from tpuprof.analysis.sections.unused_words import said_of_unused
@@ -245,7 +252,7 @@ def _most_of_device(run: Run, times: StepTimes, rows: Rows) -> str:
         from tpuprof.analysis.sections.repeated_words import said_of_repeated
 
         said = said_of_repeated(rows.ops)
-    return said or main_op(times.busy, rows.ops, rows.loops)
+    return said
 
 
 def _fallen_back(fallbacks: list[FallbackRow]) -> str:

@@ -2,7 +2,7 @@
 
 Such a result is the sum of an input and something else, and nothing but results reads the sum or the input. Weights
 are read by the forward pass, an optimizer's moments are scaled first, and a gradient that the program reads has another
-reader.
+reader. XLA adds a table's gradient in the scatter that makes it.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class _Sums:
         """The names of the sum that a result is and of the input that it adds to; None where it is no such sum."""
         at = self._made(_At(self._module.entry, result, 0, None))
         each = at.instruction
-        if each is None or each.opcode != "add":
+        if each is None:
             return None
-        for name in each.operands:
+        for name in self._summands(each):
             made = self._made(at._replace(name=name, part=0))
             given = made.instruction
             if (
@@ -102,6 +102,17 @@ class _Sums:
             ):
                 return each.name, given.name
         return None
+
+    def _summands(self, each: Instruction) -> list[str]:
+        """The operands that a sum may add to; empty where it is no sum."""
+        if each.opcode == "add":
+            return each.operands
+        return each.operands[:1] if each.opcode == "scatter" and self._scatters_sums(each) else []
+
+    def _scatters_sums(self, each: Instruction) -> bool:
+        combiner = self._module.computations.get(next(iter(each.called_names()), ""))
+        done = {one.opcode for one in combiner or ()} - {"parameter", "convert"}
+        return done == {"add"}
 
     def _made(self, at: _At) -> _At:
         """Where a value is made, past what hands it on."""
