@@ -74,10 +74,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """What tests start heeds Ctrl-C and a lost terminal, also where a shell began the tests in the background."""
+    """A shell may have begun the tests in the background."""
+    heed_signals()
+
+
+def heed_signals() -> None:
+    """What tests start heeds Ctrl-C and a lost terminal: it inherits what this process ignores."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    if signal.getsignal(signal.SIGHUP) in (signal.SIG_IGN, signal.SIG_DFL):  # native code may have changed it
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -89,6 +94,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests that need torch_xla are skipped without it. It is looked for and not imported, which takes seconds."""
+    heed_signals()  # a test before may have loaded libtpu, which ignores a lost terminal
     if item.get_closest_marker("torch_xla") and importlib.util.find_spec("torch_xla") is None:
         pytest.skip("torch_xla is not installed")
 

@@ -188,6 +188,16 @@ def test_the_verdict_is_on_the_surer_cause_where_the_first_finding_is(facts, wor
     assert (found.word if found else None) == word
 
 
+def test_the_verdict_is_on_the_device_where_the_first_finding_is_on_what_that_computes():
+    """A teacher's gradients took a third of a step; a read that cost next to nothing was the verdict."""
+    busy = {"compute": 80.0, "host:python": 0.0}
+    verdict, findings, times = python_beside(category="compute", **busy)
+    times = replace(times, busy=80.0)
+    found = surer_bound(verdict, findings, times)
+    assert found is not None and found.word == "device"
+    assert surer_bound(verdict, [replace(findings[0], category="memory"), findings[1]], times) is None
+
+
 def test_the_doubtful_cause_stays_the_verdict_where_it_is_first_or_sure():
     verdict, findings, times = python_beside()
     assert surer_bound(verdict, findings[::-1], times) is None

@@ -75,6 +75,21 @@ def test_of_a_program_that_only_adds_it_is_known_that_the_gradients_are_made_els
     assert {program_name for program_name, _ in found.sure} == {"step"}
 
 
+def test_a_table_whose_gradient_is_scattered_into_the_sum_holds_the_way_back_to_it(program):
+    """The product that hands the gradient on to the rows is dead as well: a teacher's was left out of the price."""
+    data = program("table")
+    table = (90, 64)
+    assert any(each.opcode == "scatter" for each in read_hlo_proto(data).instructions())
+    both = unused_work({"step": data}, {SHAPE: 1, table: 1})
+    assert both.found == {SHAPE: 1, table: 1}
+    alone = products(data, work_of(data).sure)[0]
+    assert products(data, both.sure)[0] > alone
+
+
+def test_a_scatter_that_takes_the_largest_is_no_sum(program):
+    assert work_of(program("largest"), shape=(90, 64)) == UnusedWork()
+
+
 def test_programs_of_several_kinds_of_steps_hold_the_same_gradients(program):
     data = program("distill")
     found = unused_work({"one": data, "other": data}, {SHAPE: 1})

@@ -80,10 +80,30 @@ def in_a_loop(held, teacher, student, batch):
     return held + of_teacher, student - 0.1 * of_student
 
 
+def of_table(rows, table, teacher, student):
+    """The teacher looks rows of a table up, whose gradient is held, too."""
+    return loss(teacher, student, table[rows])
+
+
+def table(held, held_rows, table, teacher, student, rows):
+    of_rows, of_teacher, of_student = jax.grad(of_table, argnums=(1, 2, 3), allow_int=True)(
+        rows, table, teacher, student
+    )
+    return held + of_teacher, held_rows + of_rows, student - 0.1 * of_student
+
+
+def largest(held, held_rows, table, teacher, student, rows):
+    """Not a sum: the largest of what was there and what is given."""
+    given = jax.grad(of_table, argnums=1, allow_int=True)(rows, table, teacher, student)
+    return held, held_rows.at[rows].max(given[rows]), student
+
+
 def elsewhere(held, gradient):
     return held + gradient
 
 
+ROWS = jnp.arange(16) % 5
+TABLE = jnp.ones((90, 64))
 GIVEN = (HELD, TEACHER, STUDENT, BATCH)
 PROGRAMS = {
     "distill": (distill, GIVEN),
@@ -94,6 +114,8 @@ PROGRAMS = {
     "updated": (updated, GIVEN),
     "two sums": (two_sums, (HELD, HELD, TEACHER, 2 * TEACHER, STUDENT, BATCH)),
     "in a loop": (in_a_loop, GIVEN),
+    "table": (table, (HELD, TABLE, TABLE, TEACHER, STUDENT, ROWS)),
+    "largest": (largest, (HELD, TABLE, TABLE, TEACHER, STUDENT, ROWS)),
     "elsewhere": (elsewhere, (HELD, HELD)),
 }
 

@@ -1,11 +1,14 @@
 """A verdict of a busy device says how much of its time is for gradients that no optimizer uses."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from tpuprof.analysis.sections import verdict
 from tpuprof.analysis.sections.unused_words import UNUSED_FROM_SHARE, said_of_unused
 from tpuprof.model.device.unused_gradients import UnusedWork
+from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.report.schema import OpRow
 
 
@@ -41,3 +44,14 @@ def test_work_that_is_not_in_the_programs_is_not_said(more):
 
 def test_nothing_is_said_of_a_run_whose_gradients_are_all_used():
     assert said_of_unused(SimpleNamespace(hosts=[SimpleNamespace(unused=None)]), OPS) == ""
+
+
+def test_it_is_said_of_turns_that_leave_the_device_to_hold_the_step_back():
+    """A third of what the device computed was for nothing; the verdict named how the host waits for it."""
+    found = run(["dot.3"], ["dot.3"])
+    found.hosts[0].devices = []
+    rows = SimpleNamespace(ops=OPS)
+    times = StepTimes(100.0, {"compute": 60.0}, busy=60.0, host_work=40.0, reads_share=0.0)
+    turns = Bound("device", 0.6, 60.0, turns=40.0)
+    assert verdict._detail(found, turns, times, rows) == said_of_unused(found, OPS) != ""
+    assert verdict._detail(found, replace(turns, word="tracing"), times, rows) == ""

@@ -293,6 +293,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "persistent-cache-off": {"loads", "cpu"},
         "aten-fallback": {"again", "selecting"},
         "eager-mode": {"whole", "rest"},
+        "sort-bound": {"random", "values"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}

@@ -343,6 +343,15 @@ CASES = {
         ("not a TPU", "not_applicable", CPU),
         ("no device", "unavailable", NOTHING),
     ],
+    "sort-bound": [
+        ("much", "failed", special(100 * ABOVE, name="sort.2", self_ms_per_step=100 * ABOVE)),
+        ("much on a CPU", "failed", {**special(100 * ABOVE, name="topk.2", self_ms_per_step=100 * ABOVE), "is_tpu": False}),
+        ("little", "passed", special(100 * BELOW, name="sort", self_ms_per_step=100 * BELOW)),
+        ("another op", "passed", special(50, name="sorted.2", self_ms_per_step=50.0)),
+        ("a prediction", "unavailable", {**special(50, name="sort.2"), "predicted": True}),
+        ("communication", "passed", special(50, name="sort.2", kind="collective", self_ms_per_step=50.0)),
+        ("no device", "unavailable", NOTHING),
+    ],
     "float64-ops": [
         ("much", "failed", special(100 * ABOVE, double=True, self_ms_per_step=100 * ABOVE)),
         ("much on a CPU", "failed", {**special(100 * ABOVE, double=True, self_ms_per_step=100 * ABOVE), "is_tpu": False}),
@@ -774,6 +783,7 @@ EXCEPTIONS = {
         "hbm-pressure",
         "lost-donation",
         "float64-ops",
+        "sort-bound",
         "memory-growth",
         "no-step-markers",
         "truncated-trace",

@@ -24,6 +24,7 @@ CATALOGUE = [
     "recomputed-activations",
     "float64-ops",
     "gather-bound",
+    "sort-bound",
     "tracing-bound",
     "scan-cache-off",
     "unrolled-layers",

@@ -9,6 +9,7 @@ from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
 
 RULE = find_rule("unused-gradients")
+SOME = UnusedWork(found={(64, 48): 1}, multiplies=True)
 SPARE = UnusedWork(found={(64, 48): 2}, spare=1, multiplies=True)
 
 
@@ -22,6 +23,11 @@ SPARE = UnusedWork(found={(64, 48): 2}, spare=1, multiplies=True)
         (
             {"least": 0.2, "work": SPARE},
             "Gradients of 2 parameters of teacher take 20 % to 60 % of the device's time, and no optimizer uses them",
+        ),
+        # The gradient that is not found may keep work alive.
+        (
+            {"work": SOME},
+            "Gradients of 2 parameters of teacher take at least 60 % of the device's time, and no optimizer uses them",
         ),
         (
             {"unused_work": None},
@@ -40,6 +46,7 @@ def test_the_title_says_what_is_known_of_the_time(facts, title):
         # Made anew since training began, so somebody may take them once in a while.
         ({"changes": 3}, "medium"),
         ({"work": SPARE}, "medium"),
+        ({"work": SOME}, "medium"),
         ({"unused_work": None}, "medium"),
         ({"unused_work": None, "changes": 3}, "low"),
     ],

@@ -193,6 +193,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "timed inside a step",
             "in no program",
             "time for lookups",
+            "time for sorts",
             "what its fusions do",
         ),
         _CAPTURE,

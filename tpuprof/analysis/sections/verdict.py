@@ -225,10 +225,8 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
         return named_read(run, rows.host_stacks, bound)
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
-    if bound.ahead or bound.is_either:
-        return ""
-    if bound.turns:
-        return _for_nothing(run, rows) if bound.word == "device" else ""
+    if bound.turns or bound.ahead or bound.is_either:
+        return _for_nothing(run, rows) if bound.turns and bound.word == "device" else ""
     if bound.word == "collective":
         late = _late_host(times, rows.hosts) or _late_chip(run, rows.hosts.chip_waits)
         return late + _across_slices(rows.collectives)

@@ -1,1 +1,1 @@
-"""The rule `repeated-work`."""
+"""The rule `recomputed-activations`."""

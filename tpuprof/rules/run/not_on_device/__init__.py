@@ -1,1 +1,1 @@
-"""The rule `no-graph-cut`."""
+"""The rule `not-on-device`."""

@@ -1,1 +1,1 @@
-"""The rule `aten-fallback`."""
+"""The rule `boolean-mask`."""

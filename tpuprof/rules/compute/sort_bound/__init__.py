@@ -1,0 +1,1 @@
+"""The rule `sort-bound`."""
