@@ -1,5 +1,7 @@
 """A call with NumPy's arrays returns before they are copied: what the host waits for then is the copy."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders import TraceBuilder
@@ -110,6 +112,32 @@ def test_the_line_that_waits_need_not_be_the_call_that_is_given_the_arrays(call,
     )
     title = outcome_of(find_rule("input-starved"), signals).title
     assert title.endswith(f"NumPy's arrays that train_step is given{said}/u/t.py:21 ({call})")
+
+
+@pytest.mark.parametrize(
+    ("given_to", "said"),
+    [
+        ("update", " that update is given at /u/t.py:79"),
+        ("up", " that up is given"),
+        ("svi", " that svi is given"),
+    ],
+)
+def test_the_call_that_is_given_the_arrays_is_named_by_any_sample_of_it(given_to, said):
+    """Copies hold Python's lock, so that samples of them are few: a table of 154 MB was given in each call, no line was said."""
+    row = HostStackRow(
+        "dispatch", ["<module> (/u/t.py:79)"], "update(s, x)", "/u/t.py:79", "update(s, x)", 0.3, 0.0
+    )
+    other = replace(row, source="/u/t.py:80", user_call="state, loss", samples=20)
+    signals = given(
+        steps=steps(host_to_device=40.0),
+        copied_for=given_to,
+        copied_again=0.0,
+        stacks_if_sampled=[row, other],
+    )
+    found = outcome_of(find_rule("input-starved"), signals)
+    assert found.title.endswith(f"for NumPy's arrays{said}")
+    lines = [each.source for each in found.evidence if each.text == f"calls {given_to}"]
+    assert lines == (["/u/t.py:79"] if "at /u" in said else [])
 
 
 def beside(copy, event="H2D Dispatch"):

@@ -53,6 +53,35 @@ def test_what_is_gathered_from_all_devices_is_whole(groups, expected):
     assert ("again" in repeated(inputs() + body)) is expected
 
 
+@pytest.mark.parametrize(
+    ("made", "groups", "found"),
+    [
+        (f"dot(%x, %w), {DOT}", ALL, {"g", "t", "s"}),
+        # A table, or weights in another type: each device computes on with the whole of those anyway.
+        ("negate(%x)", ALL, set()),
+        (f"dot(%x, %w), {DOT}", "channel_id=1, replica_groups={{0,1},{2,3}}", set()),
+    ],
+)
+def test_what_is_computed_of_activations_that_were_gathered_is_repeated(made, groups, found):
+    """A constraint left the batch's axis out: sums over the whole batch were a fifth of each device's time."""
+    body = f"""  %h = f32[64,64]{{1,0}} {made}
+  %g = f32[256,64]{{1,0}} all-gather(%h), {groups}, dimensions={{0}}
+  %t = f32[256,64]{{1,0}} tanh(%g)
+  %s = f32[256,64]{{1,0}} negate(%t)
+  %id = u32[] partition-id()
+  ROOT %own = f32[64,64]{{1,0}} dynamic-slice(%s, %id), dynamic_slice_sizes={{64,64}}"""
+    assert repeated(inputs() + body) == found
+
+
+def test_gradients_that_are_scattered_and_gathered_are_no_activations():
+    """Each device keeps a part of the optimizer's state, and weights are put together again."""
+    body = f"""  %h = f32[64,64]{{1,0}} dot(%x, %w), {DOT}
+  %part = f32[16,64]{{1,0}} reduce-scatter(%h), {ALL}, dimensions={{0}}, to_apply=%add
+  %g = f32[64,64]{{1,0}} all-gather(%part), {ALL}, dimensions={{0}}
+  ROOT %new = f32[64,64]{{1,0}} subtract(%w, %g)"""
+    assert repeated(inputs() + body) == set()
+
+
 def test_parameters_that_are_gathered_meet_a_batch_that_is_split():
     body = f"""  %g = f32[256,64]{{1,0}} all-gather(%w), {ALL}, dimensions={{0}}
   ROOT %h = f32[64,64]{{1,0}} dot(%x, %g), {DOT}"""

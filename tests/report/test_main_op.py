@@ -153,3 +153,14 @@ def test_costly_ops_of_one_kind_at_one_line_count_together(sentence, source, sai
         )
     )
     assert said.endswith(f" {said_of} of the device's time.")
+
+
+@pytest.mark.parametrize(("long", "named"), [(260, True), (240, False)])
+def test_copies_that_are_most_of_the_time_are_named_together(sentence, long, named):
+    """90 % of the device's time was in copies of a cache: "the device is busy" was all that was said."""
+    copies = [(op(f"copy.{row}", "copy"), row * long, long) for row in range(2)]
+    rest = (LENGTH - 2 * long) // 2
+    said = sentence(
+        device_bound(*copies, *((op(f"fusion.{row}"), 2 * long + row * rest, rest) for row in range(2)))
+    )
+    assert said.endswith(" Most of the device's time is in 2 ops that copy or transpose (52 %).") is named

@@ -265,6 +265,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
             "ends",
             "unseen",
             "grows",
+            "decides",
             "seldom",
         },
         "recompiles-shape": {"grows", "kept", "batch", "weights"},
@@ -294,6 +295,7 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "aten-fallback": {"again", "selecting"},
         "eager-mode": {"whole", "rest"},
         "sort-bound": {"random", "values"},
+        "exposed-collectives": {"activations"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
@@ -708,3 +710,33 @@ def test_what_comes_from_the_device_and_goes_back_may_stay_there(part, call, in_
     assert outcome.status == "failed"
     text = rule.page.remedy(framework).text_for(outcome.cases)
     assert ("goes back to the device" in text) is back
+
+
+MORE, WITH_OPS = "it takes 43 inputs, the graph before it 33", "; the ops changed: 9 more add"
+
+
+@pytest.mark.parametrize(
+    ("rows", "grows"),
+    [
+        ([(10, 104, MORE + WITH_OPS), (20, 104, MORE)], True),
+        # Each with other ops: Python may decide what is computed.
+        ([(10, 104, MORE + WITH_OPS), (20, 104, MORE + WITH_OPS)], False),
+        ([(10, 104, MORE), (10, 104, MORE)], False),
+        ([(10, 104, MORE), (20, 105, MORE)], False),
+        ([(10, 104, "the ops changed: 1 more add"), (20, 104, "the ops changed: 1 more add")], False),
+    ],
+)
+def test_a_list_that_grows_has_its_own_advice_alone(rows, grows):
+    """An exact AUROC kept all predictions: its advice was the last sentence behind seven that did not fit."""
+    rule = find_rule("recompiles-other")
+    compiles = [
+        replace(row, cause=replace(row.cause, source_line=line, detail=detail))
+        for step, line, detail in rows
+        for row in (compiled("graph", 400.0, step),)
+    ]
+    found = rule.check(
+        given(**{**recompiled(0.9, "graph"), "report": {"compiles": compiles}}, framework="torch_xla")
+    )
+    text = rule.page.remedy("torch_xla").text_for(found.cases)
+    assert ("Let the decision be data" in text) is not grows
+    assert text.startswith("Where a list keeps a tensor of each step") or not grows

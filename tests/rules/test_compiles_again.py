@@ -70,6 +70,6 @@ def test_the_advice_is_for_functions_that_compile_again_and_again(once, cases):
     others = [
         replace(compiled("again", 9.0, step), program="jit_convert_element_type(3)") for step in range(once)
     ]
-    facts = {"steps": steps(10), "compile_share": 0.5, "explains_misses": False}
+    facts = {"steps": steps(10), "compile_share": 0.5, "explains_misses": False, "framework": "jax"}
     found = outcome_of(find_rule("recompiles-other"), given(report={"compiles": others + loop}, **facts))
     assert found.cases == cases

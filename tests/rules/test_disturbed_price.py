@@ -1,7 +1,9 @@
 """On a CPU device that other work disturbs, a price also says what the fix saves where nothing else uses the CPUs."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder
@@ -74,6 +76,18 @@ def test_the_price_says_so_and_is_no_less_sure(tmp_path):
 def test_else_a_price_is_of_the_device_as_it_was(tmp_path, slow, waited, count):
     low, high = price(tmp_path, slow, waited, count=count)
     assert high == pytest.approx(low, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("most", "share"), [(Change(host={"dispatch": 0.0}), 0.2), (Change(steps=frozenset({0})), 0.0)]
+)
+def test_steps_that_are_left_out_hold_device_work_of_others(monkeypatch, most, share):
+    """A checkpoint waited for a queue of steps: "15 % of the time", and a price of 44 % of it."""
+    work = SimpleNamespace(parts={"compute": np.array([60, 60])})
+    timeline = SimpleNamespace(work=work, wall_ps=300)
+    pricing = Pricing(given(), lambda: SimpleNamespace(timeline=timeline))
+    monkeypatch.setattr(pricing, "undisturbed", lambda price: 0.5)
+    assert pricing.disturbed_share(Price(most=most)) == pytest.approx(share)
 
 
 def test_a_run_that_says_nothing_of_its_cpus_is_undisturbed():

@@ -83,7 +83,13 @@ def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
     history = compile_history(run.hosts, compiles)
     threads = host_sections(run, stacks, compiles)
     rows = Rows(
-        stacks, device["ops"], device["collectives"], threads["fallbacks"], threads["hosts"], device["loops"]
+        stacks,
+        device["ops"],
+        device["collectives"],
+        threads["fallbacks"],
+        threads["hosts"],
+        device["loops"],
+        compiles,
     )
     report = Report(
         **_about(run),

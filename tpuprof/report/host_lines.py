@@ -114,6 +114,18 @@ def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
     )
 
 
+def line_calling(stacks: list[HostStackRow], function: str) -> str:
+    """The line that calls a function in most samples (`file:line`); empty where none shows such a call.
+
+    A call that holds Python's lock is hardly sampled, so that any sample counts, whatever part it is of.
+    """
+    seen: dict[str, int] = {}
+    for row in stacks:
+        if row.source and re.search(rf"\b{re.escape(function)}\(", row.user_call):
+            seen[row.source] = seen.get(row.source, 0) + row.samples
+    return max(seen, key=lambda each: seen[each], default="")
+
+
 def is_at(row: HostStackRow, where: Where) -> bool:
     """Whether the time of a stack is in that of a place."""
     lines = {where.source, *where.more}

@@ -255,9 +255,16 @@ class Pricing:
         return self.later.savings_of(savings, (self.step_ms or 0.0) * of_step)
 
     def disturbed_share(self, price: Price) -> float:
-        """Share of the step by which other work prolongs the device's: host time that it hides may be exposed else."""
+        """Share of the step by which other work prolongs the device's: host time that it hides may be exposed else.
+
+        0 where steps are left out: what they hold of a device that works through a queue is work of the others.
+        """
         left = self.undisturbed(price)
-        if left >= 1 or isinstance(self.simulator, str):
+        if (
+            (price.most is not None and price.most.steps is not None)
+            or left >= 1
+            or isinstance(self.simulator, str)
+        ):
             return 0.0
         computing = self.simulator.timeline.work.parts.get(part.COMPUTE)
         taken = float(computing.sum()) if computing is not None else 0.0

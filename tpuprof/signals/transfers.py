@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from tpuprof import parts as part
 from tpuprof.model.device.collective_role import PARAMETER_GATHER
+from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.undisturbed import undisturbed_share
 from tpuprof.model.host_run import HostRun
 from tpuprof.report.late_chip import waited_in_collectives
+from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import TransferRow
 from tpuprof.report.sections import ChipWaitRow, Hosts
 from tpuprof.signals.base import signal
@@ -16,6 +18,8 @@ from tpuprof.signals.inputs import DEVICE_OPS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.signals.telemetry import TelemetrySignals
 from tpuprof.units import ps_to_ms
+
+_COLLECTIVE = OpKind.COLLECTIVE.name.lower()
 
 
 def late_share(rows: Sequence[ChipWaitRow], hosts: Sequence[HostRun]) -> float:
@@ -73,6 +77,13 @@ class TransferSignals(StepSignals, TelemetrySignals):
         """
         within = 1 - late_share(self._report.hosts.chip_waits, self._run.hosts)
         return (1 - self.late_chip_share) / within if within > 0 else 1.0
+
+    @signal("names", needs=(STEPS, DEVICE_OPS))
+    def gathered_whole(self) -> frozenset[str]:
+        """All-gathers that make activations whole on every device; empty where the programs do not tell."""
+        rows = OpRows.of(self._report.ops)
+        names = zip(rows.column("name"), rows.column("kind"), rows.column("repeated"), strict=True)
+        return frozenset(name for name, kind, repeated in names if repeated and kind == _COLLECTIVE)
 
     @signal("transfers", needs=(STEPS, DEVICE_OPS))
     def parameter_gathers(self) -> list[TransferRow]:

@@ -33,6 +33,7 @@ from tpuprof.report.host_lines import (
     hidden_at,
     holder_of,
     is_at,
+    line_calling,
     lines_of,
     verb_at,
     where_of,
@@ -113,7 +114,9 @@ def _input(load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
     largest = max((INPUT_WAIT, HOST_TO_DEVICE, HOST_IO), key=lambda name: load.parts.get(name, 0.0))
     given = next((host.copied_for for host in run.hosts if host.copied_for), "")
     if largest == HOST_TO_DEVICE and given:
-        return f" Most of it is copies of NumPy's arrays that {given} is given."
+        called = line_calling(stacks, given)
+        at = f" at {called}" if called else ""
+        return f" Most of it is copies of NumPy's arrays that {given} is given{at}."
     where = where_of(stacks, largest)
     # Where samples cover a small part of it, what they saw may be what came after.
     if largest not in _AT_INPUT or where is None or where.ms < SEEN_FROM_SHARE * load.parts[largest]:

@@ -29,7 +29,7 @@ _SLICE = " Or it waits for another slice: nothing in the trace tells Python call
 
 
 def main_op(busy_ms: float, ops: Sequence[OpRow], loops: Sequence[LoopRow]) -> str:
-    """A sentence on what takes most of `busy_ms` (per step): an op, else ops of one kind at one line, else a loop.
+    """A sentence on what takes most of `busy_ms` (per step): an op, ops of one kind at one line, all copies, or a loop.
 
     Of loops it is the inmost. Empty where nothing does.
     """
@@ -39,7 +39,7 @@ def main_op(busy_ms: float, ops: Sequence[OpRow], loops: Sequence[LoopRow]) -> s
     row = max(range(len(times)), key=lambda each: times[each] or 0.0, default=None)
     if row is not None and _is_most(times[row], busy_ms):
         return _said(ops[row].name, ops[row].source, times[row], busy_ms)
-    alike = _alike(ops, times, busy_ms)
+    alike = _alike(ops, times, busy_ms) or _copies(ops, times, busy_ms)
     if alike:
         return alike
     most = [each for each in loops if _is_most(each.total_ms_per_step, busy_ms)]
@@ -55,6 +55,15 @@ def _alike(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float) 
         if _is_most(each.ms, busy_ms):
             return _said(each.called(kind), source, each.ms, busy_ms)
     return ""
+
+
+def _copies(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float) -> str:
+    """The same on all copies and transposes: XLA makes them, so that most have no line."""
+    copies = zip(OpRows.of(ops).column("layout_copy"), times, strict=True)
+    found = [ms for is_copy, ms in copies if is_copy and ms]
+    if not _is_most(sum(found), busy_ms):
+        return ""
+    return _said(f"{counted(len(found), 'op')} that copy or transpose", "", sum(found), busy_ms)
 
 
 def _costly_op(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float) -> str:

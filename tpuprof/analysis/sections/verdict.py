@@ -22,6 +22,7 @@ from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence, compiles_in
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.activity import are_several
+from tpuprof.model.device.recorded_density import said_of_recording
 from tpuprof.model.device.recorded_devices import BY_TURNS
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.model.host_run import HostRun
@@ -42,7 +43,7 @@ from tpuprof.records import record
 from tpuprof.report.labels import fallback_text
 from tpuprof.report.late_chip import by_host, last_to_collectives, late_by_turns
 from tpuprof.report.late_host import waited_by_turns
-from tpuprof.report.schema import LoopRow, OpRow, TransferRow, Verdict
+from tpuprof.report.schema import CompileRow, LoopRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import ChipWaitRow, CompileHistory, FallbackRow, Hosts, HostStackRow
 from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
@@ -89,6 +90,7 @@ class Rows:
     fallbacks: list[FallbackRow]
     hosts: Hosts
     loops: Sequence[LoopRow] = ()
+    compiles: Sequence[CompileRow] = ()
 
 
 def verdict_section(
@@ -147,6 +149,7 @@ def verdict_section(
         from tpuprof.analysis.sections.start_words import said_of_start
 
         text += said_of_start(run.hosts)
+    text += said_of_recording(run.hosts)
     text += said_of_later_steps(
         [each.later_part for each in run.hosts], [each.long_later for each in run.hosts]
     )
@@ -226,21 +229,21 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
     if bound.turns or bound.ahead or bound.is_either:
-        return _for_nothing(run, rows) if bound.turns and bound.word == "device" else ""
+        return _most_of_device(run, times, rows) if bound.turns and bound.word == "device" else ""
     if bound.word == "collective":
         late = _late_host(times, rows.hosts) or _late_chip(run, rows.hosts.chip_waits)
         return late + _across_slices(rows.collectives)
     if bound.word in ("callback", "device"):
         return callback_op(rows.ops) if bound.word == "callback" else _most_of_device(run, times, rows)
-    return host_sentence(bound.word, bound.name, times, rows.host_stacks, run)
+    said = host_sentence(bound.word, bound.name, times, rows.host_stacks, run)
+    if bound.word == part.COMPILE and not said:
+        from tpuprof.analysis.sections.compile_words import said_of_compiles
+
+        said = said_of_compiles(rows.compiles)
+    return said
 
 
 def _most_of_device(run: Run, times: StepTimes, rows: Rows) -> str:
-    return _for_nothing(run, rows) or main_op(times.busy, rows.ops, rows.loops)
-
-
-def _for_nothing(run: Run, rows: Rows) -> str:
-    """What the device computes for nothing, or again; empty where that is little."""
     said = ""
     if any(host.unused is not None for host in run.hosts):
         from tpuprof.analysis.sections.unused_words import said_of_unused
@@ -250,7 +253,7 @@ def _for_nothing(run: Run, rows: Rows) -> str:
         from tpuprof.analysis.sections.repeated_words import said_of_repeated
 
         said = said_of_repeated(rows.ops)
-    return said
+    return said or main_op(times.busy, rows.ops, rows.loops)
 
 
 def _fallen_back(fallbacks: list[FallbackRow]) -> str:

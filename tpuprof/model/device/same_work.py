@@ -1,7 +1,8 @@
 """Ops in which every device of a program computes the same: a value that is whole on each was not split over them.
 
 The compiled program tells. Inputs carry their sharding, and a value is the same on all devices where all that it is
-made of is: inputs that are replicated, and what an all-gather or all-reduce over all devices gives.
+made of is: inputs that are replicated, and what an all-gather or all-reduce over all devices gives. What is computed of
+activations that were gathered is the same work on each device, product or not.
 """
 
 from __future__ import annotations
@@ -20,21 +21,25 @@ from tpuprof.model.device.activity import DeviceActivity
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import Computation, HloModule, Instruction
 
-# What is known of a value: the same on all devices, the same and made of a product that all of them computed, or not
-# the same. Of several the largest counts. A value of several parts has one of these for each.
-_SAME, _REPEATED, _DIFFERS = range(3)
+# What is known of a value: the same on all devices, the same and made of a product that all of them computed, not the
+# same, or not the same and made of a product. Of several the largest counts. A value of several parts has one of these
+# for each.
+_SAME, _REPEATED, _DIFFERS, _DIFFERS_MADE = range(4)
 _Value: TypeAlias = "int | tuple[_Value, ...]"
 REPLICATED = "{replicated}"
 # Gives each device something else, or what nothing tells.
 _VARY = frozenset(
     {
         "partition-id", "replica-id", "infeed", "recv", "recv-done", "rng", "rng-get-and-update-state", "all-to-all",
-        "ragged-all-to-all", "collective-permute", "collective-permute-start", "reduce-scatter",
+        "ragged-all-to-all", "collective-permute", "collective-permute-start",
     }
 )  # fmt: skip
-_GATHER = ("all-gather", "all-gather-start", "all-reduce", "all-reduce-start")
+_GATHERS = ("all-gather", "all-gather-start")
+_GATHERS_OR_SUMS = frozenset({*_GATHERS, "all-reduce", "all-reduce-start"})
 # Instructions that compute nothing.
-_NOTHING_MADE = frozenset({*_GATHER, "parameter", "constant", "iota"})
+_NOTHING_MADE = frozenset(
+    {*_GATHERS_OR_SUMS, "all-gather-done", "all-reduce-done", "parameter", "constant", "iota"}
+)
 # Custom calls: those that multiply, and those that call the host, which may answer each device otherwise.
 _MULTIPLIES = re.compile(r"matmul|gemm|conv|dot", re.IGNORECASE)
 _ASKS_HOST = re.compile(r"callback|host", re.IGNORECASE)
@@ -83,12 +88,14 @@ def same_work(data: bytes) -> tuple[int, frozenset[str]]:
 def repeated_ops(module: HloModule, devices: int) -> frozenset[str]:
     """The ops of a program of so many devices in which each of them computes the same.
 
-    Such ops multiply, or compute on with a product, or only make what such a product takes in: layouts and casts of a
-    batch that is whole. What follows from gradients that were summed, as the update of weights that all devices keep,
+    Such ops multiply, or compute on with a product, or with activations that were gathered, or only make what such a
+    product takes in: layouts and casts of a batch that is whole. The gathers of activations are among them: what they
+    give is whole on each. What follows from gradients that were summed, as the update of weights that all devices keep,
     is not meant.
     """
     states = _Followed(module, devices).states
     repeated = {name for name, state in states.items() if state == _REPEATED}
+    repeated -= {each.name for each in module.instructions() if each.opcode in _NOTHING_MADE - set(_GATHERS)}
     return frozenset(repeated | _made_for(module, states))
 
 
@@ -171,8 +178,10 @@ class _Followed:
             value = self._loop(each, first, depth)
         elif code == "conditional":
             value = self._branches(each, operands, depth)
-        elif code in _GATHER and self._over_all(each):
-            value = _SAME
+        elif code in _GATHERS_OR_SUMS and self._over_all(each):
+            # Of parameters and of sums of gradients each device computes on with the whole, too.
+            activations = code in _GATHERS and _largest(tuple(operands)) == _DIFFERS_MADE
+            value = _REPEATED if activations else _SAME
         else:
             value = _of_op(each, _largest(tuple(operands)))
         return value
@@ -190,7 +199,7 @@ class _Followed:
         found: _Value = _SAME
         for name, given in zip(each.called_names(), operands[1:], strict=False):
             found = _larger(found, self._run(self._module.computations.get(name), [given], depth + 1))
-        return _DIFFERS if not operands or _largest(operands[0]) == _DIFFERS else found
+        return _larger(found, _DIFFERS) if not operands or _largest(operands[0]) >= _DIFFERS else found
 
     def _over_all(self, each: Instruction) -> bool:
         """Whether a collective is one of all devices."""
@@ -203,14 +212,17 @@ def _input(parameter: Instruction) -> _Value:
 
 def _of_op(each: Instruction, largest: int) -> int:
     """What an op gives that computes with what it is given."""
+    if each.opcode == "reduce-scatter":
+        return _DIFFERS  # the sum of a gradient, which is gathered as a parameter is
     if each.opcode in _VARY:
+        return max(largest, _DIFFERS)
+    if each.opcode == "custom-call" and _ASKS_HOST.search(each.custom_call_target):
         return _DIFFERS
-    if each.opcode == "custom-call":
-        if _ASKS_HOST.search(each.custom_call_target):
-            return _DIFFERS
-        if _MULTIPLIES.search(each.custom_call_target):
-            return max(largest, _REPEATED)
-    return max(largest, _REPEATED) if each.opcode in PRODUCTS else largest
+    if each.opcode in PRODUCTS or (
+        each.opcode == "custom-call" and _MULTIPLIES.search(each.custom_call_target)
+    ):
+        return _DIFFERS_MADE if largest >= _DIFFERS else _REPEATED
+    return largest
 
 
 def _largest(value: _Value) -> int:

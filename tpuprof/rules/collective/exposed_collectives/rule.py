@@ -15,6 +15,10 @@ Each collective with its exposed and hidden time per step, its bytes and its sou
 
 ## How to fix
 
+[activations] Activations are made whole on every device. Look before these gathers for an `xs.mark_sharding` of an
+activation whose spec has `None` for an axis that is split until there, mostly the batch's, and name the mesh's axis
+there: `("data", None, "model")` where the batch is split over "data".
+
 Send less, or give the compiler something to hide it behind. Split the batch over chips before you split layers over
 them: data parallelism sends gradients once per step, tensor parallelism sends activations several times per layer. A
 larger batch per chip gives each collective more to hide behind. Call `xm.reduce_gradients` once per step, not once
@@ -35,6 +39,10 @@ and of tensors inside of a slice, and the batch is split over slices. A larger b
 
 ## How to fix in JAX
 
+[activations] Activations are made whole on every device. Look before these gathers for a `with_sharding_constraint`
+(`nn.with_logical_constraint`) whose spec has `None` for an axis that is split until there, mostly the batch's, and name
+the mesh's axis there: `P("data", None, "model")` where the batch is split over "data".
+
 Split the batch over chips before you split layers over them: give the batch a `NamedSharding` over the data axis. A
 larger batch per chip gives each collective more to hide behind. JAX sets none of these flags itself, and libtpu
 decides by itself on gathers and permutes ("auto"). What OpenXLA's guide says is off by default goes into
@@ -52,8 +60,9 @@ remains.
 ## Limits and false positives
 
 A device that waits for a slower one waits in a collective. What chips and hosts wait there for the one that comes last
-is left out: see barrier-skew and straggler-host. The price takes all other exposed time out, which is the most that can
-be gained.
+is left out: see barrier-skew and straggler-host. That gathers make activations whole is known where the program is in
+the trace and they are of all devices; what each device then computes of the whole is the business of repeated-work. The
+price takes all other exposed time out, which is the most that can be gained.
 
 ## References
 
@@ -81,7 +90,7 @@ from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
 HIDDEN_AT_LEAST = 0.5
-# Share of the exposed time from which the title says that it is time between slices: more than half.
+# Share of the exposed time from which the title says what most of it is: more than half.
 MOSTLY = 0.5
 
 
@@ -89,7 +98,7 @@ MOSTLY = 0.5
     about="waits for communication between chips",
     good="The device hardly waits for communication",
     bad="The device waits for communication",
-    reads=("collectives", "collective_share", "parameter_gathers", "late_chip_share"),
+    reads=("collectives", "collective_share", "gathered_whole", "parameter_gathers", "late_chip_share"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where exposed collectives other than parameter gathers take enough of the step."""
@@ -109,6 +118,9 @@ def check(signals: Signals) -> Outcome:
     of_all = share / signals.collective_share
     between = exposed_share([row for row in rows if row.across_slices], rows)
     mostly = ", mostly between slices" if between >= MOSTLY else ""
+    whole = exposed_share([row for row in rows if row.name in signals.gathered_whole], rows) >= MOSTLY
+    if whole:
+        mostly += ", mostly to make activations whole on every device"
     return failed(
         share,
         evidence,
@@ -118,4 +130,5 @@ def check(signals: Signals) -> Outcome:
             Change(device={part.COLLECTIVE: 1 - of_all * HIDDEN_AT_LEAST}),
             ops=exposed_ops(rows),
         ),
+        cases=frozenset({"activations"} if whole else ()),
     )

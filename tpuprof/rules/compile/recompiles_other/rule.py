@@ -17,6 +17,11 @@ Each compile with its step, its time, what changed, and the line that cut the gr
 
 ## How to fix
 
+[grows] Where a list keeps a tensor of each step and is used in a step (`torch.cat(outputs)`), each such graph takes
+more inputs than the last one's: keep a sum or a count on the device in its place, or use the list once, after training.
+Exact metrics of torchmetrics keep such lists (`BinaryAUROC`, `AveragePrecision`, curves): keep such a metric on the
+host (`metric.cpu()`), and give it what you read of several steps at once.
+
 [ends] Where a value that is read ends a Python loop (`if error < tolerance: break`), run a fixed number of rounds and
 keep the result that counts with `torch.where`. Or end each round with `torch_xla.sync()` and read after it: all rounds
 then run one program.
@@ -30,15 +35,12 @@ step's graph, which is another one then: `del acc` once it was read, or compute 
 exactly 0 or 1 makes another graph, because torch_xla bakes in these two: `1 - lr * weight_decay` does where the
 learning rate ends near 0, so let the schedule end a little higher.
 
-Let the decision be data: compute both ways and choose with torch.where, or multiply by a mask. This costs the
+[decides] Let the decision be data: compute both ways and choose with torch.where, or multiply by a mask. This costs the
 computing that was skipped before. Where that is too much, keep the number of different graphs small and let each
 compile once before training (layer dropout: a few fixed sets of layers). Random augmentations of a library, as those of
 kornia, decide in Python which of them apply: let a loader's workers augment on the host. Where a Python loop runs
 another number of rounds in each step (the moves of an episode, the words of a text), pad to a few fixed numbers, or end
 each round with `torch_xla.sync()`: all rounds then run one program.
-
-[grows] Where a list keeps a tensor of each step and is used in the step (`torch.cat(outputs)`), each step's graph takes
-more inputs than the last one's: keep a sum or a count on the device in its place, or use the list once, after training.
 
 ## How to fix in TorchTPU
 

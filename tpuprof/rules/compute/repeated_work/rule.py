@@ -3,7 +3,8 @@
 ## What it detects
 
 Matrix multiplications, and what computes on with their results, of which each device of a program that is split over
-several does all: what goes in is whole on each device, as an input that is replicated or a value that was gathered.
+several does all: what goes in is whole on each device, as an input that is replicated or a value that was gathered. Of
+activations that were gathered other ops count as well.
 And a program whose inputs are the same on some devices: of a mesh with two axes, weights are split over one, and the
 batch over none.
 
@@ -28,8 +29,9 @@ may need a mark of its own.
 
 Give the batch to the step in pieces: `jax.device_put(batch, NamedSharding(mesh, P("data")))`, or `in_shardings` of
 `jax.jit`. An axis of the mesh that has one device splits nothing. Look at the line of each op for what makes a value
-whole before it: `with_sharding_constraint(h, P())` between layers, `device_put` to a replicated sharding between two
-functions, `out_shardings` without an axis. Constrain it to `P("data")` instead.
+whole before it: `with_sharding_constraint(h, P())` between layers, or with a spec that leaves the batch's axis out as
+`P(None, None, "model")` does, `device_put` to a replicated sharding between two functions, `out_shardings` without an
+axis. Constrain it to `P("data")` instead.
 
 ## Limits and false positives
 

@@ -102,7 +102,7 @@ from dataclasses import replace
 
 from tpuprof import parts as part
 from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
-from tpuprof.report.host_lines import SEEN_FROM_SHARE, Where, lines_of, lines_told, where_of
+from tpuprof.report.host_lines import SEEN_FROM_SHARE, Where, line_calling, lines_of, lines_told, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -189,7 +189,10 @@ def check(signals: Signals) -> Outcome:
         )
     given = signals.copied_for if largest == part.HOST_TO_DEVICE and again < AGAIN_FROM_SHARE else ""
     data = f"NumPy's arrays that {given} is given" if given else "data"
-    at = _at(where, given)
+    called = line_calling(signals.stacks_if_sampled, given) if given and where is None else ""
+    if called:
+        evidence.append(Evidence(f"calls {given}", source=called))
+    at = f" at {called}" if called else _at(where, given)
     if where is None and largest == part.HOST_TO_DEVICE and signals.copied_at and not given:
         at = f", copied at {signals.copied_at}"
         evidence.append(Evidence("copied at", waits[largest], "ms per step", source=signals.copied_at))
