@@ -56,6 +56,16 @@ _EXECUTED = re.compile(r"line \d+ of ")
 CELL = "<ipython-input-"
 
 
+# Parts of the paths of our own instrumentation, and of libraries, Python's own among them.
+INSTRUMENTATION = ("/tpuprof/instrument/", "/tpuprof/capture/")
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3.", *INSTRUMENTATION)
+
+
+def is_users_file(path: str) -> bool:
+    """Whether a program names a file of the user's own: no library's, none of ours, and not generated."""
+    return bool(path) and not is_generated(path) and not any(each in path for each in _LIBRARIES)
+
+
 def is_generated(path: str) -> bool:
     """Whether code has no file and is no cell of a notebook: `<string>`, `<frozen importlib._bootstrap>`."""
     return path.startswith("<") and not path.startswith(CELL)

@@ -164,3 +164,11 @@ def test_copies_that_are_most_of_the_time_are_named_together(sentence, long, nam
         device_bound(*copies, *((op(f"fusion.{row}"), 2 * long + row * rest, rest) for row in range(2)))
     )
     assert said.endswith(" Most of the device's time is in 2 ops that copy or transpose (52 %).") is named
+
+
+def test_an_op_that_a_library_made_is_named_at_the_programs_own_line(sentence):
+    library = "/venv/lib/python3.11/site-packages/haiku/_src/stateful.py"
+    words = at(op("sort.0", "sort"), f"{library}:644")
+    words["facts"]["source_stack"] = f"{library}:644:8\n/u/train.py:63:4\n/u/train.py:90:0\n"
+    said = sentence(device_bound((words, 0, 900), (op("fusion.1"), 900, 100)))
+    assert said.endswith(" Most of the device's time is in sort.0 at /u/train.py:63 (90 %).")

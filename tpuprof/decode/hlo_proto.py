@@ -14,11 +14,8 @@ from tpuprof.decode import hlo_pb2
 from tpuprof.decode.hlo import Computation, HloModule, Instruction
 from tpuprof.decode.hlo_shape import ELEMENT_TYPES, Shape
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.own_events import is_generated
+from tpuprof.own_events import INSTRUMENTATION, is_users_file
 
-# Parts of the paths of installed libraries and of our own instrumentation.
-OWN = ("/tpuprof/instrument/", "/tpuprof/capture/")
-LIBRARIES = ("/site-packages/", "/dist-packages/", *OWN)
 _SHARDING_TYPES = {0: "{replicated}", 1: "{maximal}", 4: "{manual}"}
 _BODY_CONDITION = ("body", "condition")
 # Ops that have a window or a padding, and the numbers of those fields in XLA's own hlo.proto: window, padding_config.
@@ -113,14 +110,9 @@ def source_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tupl
 def user_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> str:
     """`file:line` of the innermost frame of a stack that is not a library's; empty where there is none."""
     for file, line in frames_of(frames, frame_id):
-        if is_users(file):
+        if is_users_file(file):
             return f"{file}:{line}"
     return ""
-
-
-def is_users(file: str) -> bool:
-    """Whether a program names a file of the user's own: no library's, none of ours, and not generated."""
-    return bool(file) and not is_generated(file) and not any(part in file for part in LIBRARIES)
 
 
 def frames_of(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tuple[tuple[str, int], ...]:
@@ -243,7 +235,7 @@ def place_of(proto: hlo_pb2.HloInstructionProto, frames: hlo_pb2.StackFrameIndex
 
 
 def _is_own(file: str) -> bool:
-    return any(part in file for part in OWN)
+    return any(part in file for part in INSTRUMENTATION)
 
 
 def number_of(proto: hlo_pb2.HloInstructionProto) -> str:

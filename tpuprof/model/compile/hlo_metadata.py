@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tpuprof.decode.columns import StatKind, Trace
-from tpuprof.decode.hlo_proto import frame_ids, place_of
+from tpuprof.decode.hlo_proto import frame_ids, place_of, source_location
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.device.op_kind import CUSTOM_CALL, collective_kind
 from tpuprof.model.steps.training_calls import function_of_program
 from tpuprof.model.timeline import METADATA_PLANE
+from tpuprof.own_events import is_users_file
 from tpuprof.records import record
 
 if TYPE_CHECKING:
@@ -130,21 +131,46 @@ def _instructions(
     except DecodeError:
         return {}, {}
     found, work = {}, {}
-    callers, frames = _callers(proto.hlo_module), proto.hlo_module.stack_frame_index
+    places = _Places(proto.hlo_module)
     for computation in proto.hlo_module.computations:
         for instruction in computation.instructions:
             meta = instruction.metadata
             if meta.op_name or meta.source_file:
-                stated = meta.source_file and meta.stack_frame_id not in callers
-                file, line = place_of(instruction, frames) if stated else ("", 0)
-                source = f"{file}:{line}" if file else ""
-                found[label, _text(instruction.name)] = (_text(meta.op_name), source)
+                found[label, _text(instruction.name)] = (_text(meta.op_name), places.source_of(instruction))
             code = _text(instruction.opcode)
             if code == CUSTOM_CALL:
                 work[label, _text(instruction.name)] = f"{code} {_text(instruction.custom_call_target)}"
             elif collective_kind(code):
                 work[label, _text(instruction.name)] = code
     return found, work
+
+
+class _Places:
+    """The lines of a program's ops: where a library made an op, the line of the program that called it."""
+
+    def __init__(self, module: hlo_pb2.HloModuleProto) -> None:
+        self._frames = module.stack_frame_index
+        self._callers = _callers(module)
+        self._known: dict[int, str] = {}
+
+    def source_of(self, instruction: hlo_pb2.HloInstructionProto) -> str:
+        """`file:line` of an op; empty where its program states none."""
+        meta = instruction.metadata
+        if not meta.source_file or meta.stack_frame_id in self._callers:
+            return ""
+        file, line = place_of(instruction, self._frames)
+        own = "" if is_users_file(file) else self._users(meta.stack_frame_id)
+        return own or (f"{file}:{line}" if file else "")
+
+    def _users(self, frame_id: int) -> str:
+        """The innermost line of the program's own in a stack, but for those that only lead to its function."""
+        if frame_id not in self._known:
+            inside = (each for each in frame_ids(self._frames, frame_id) if each not in self._callers)
+            places = (source_location(self._frames, each) for each in inside)
+            self._known[frame_id] = next(
+                (f"{file}:{line}" for file, line in places if is_users_file(file)), ""
+            )
+        return self._known[frame_id]
 
 
 def _callers(module: hlo_pb2.HloModuleProto) -> set[int]:

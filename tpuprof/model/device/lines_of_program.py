@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from tpuprof.decode.hlo_proto import is_users
 from tpuprof.model.compile.hlo_metadata import source_lines
+from tpuprof.own_events import is_users_file
 from tpuprof.records import record
 
 # Ops of a line, and their share of the ops that name a line, from which on it is named (ops, share). One line that runs
@@ -42,5 +42,5 @@ def lines_of_program(program: str, protos: Mapping[str, bytes]) -> list[ProgramL
     return [
         ProgramLine(program, source, number, number / ops)
         for source, number in count.most_common(SHOWN)
-        if number >= FROM_OPS and number >= FROM_SHARE * ops and is_users(source.rpartition(":")[0])
+        if number >= FROM_OPS and number >= FROM_SHARE * ops and is_users_file(source.rpartition(":")[0])
     ]

@@ -18,6 +18,7 @@ from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, Pro
 from tpuprof.model.device.kernel_flops import kernel_flops
 from tpuprof.model.device.op_kind import ARRAY, MEGASCALE, ON_CHIP, OpKind, op_kind
 from tpuprof.model.device.op_lines import op_lines
+from tpuprof.model.device.op_sources import users_line
 from tpuprof.model.device.sparse_core import read_sparse, with_sparse
 from tpuprof.model.device.step_numbers import step_numbers
 from tpuprof.model.intervals import EMPTY, Int64, Spans, distinct, self_time, union
@@ -50,6 +51,7 @@ class _Facts:
     short_name: list[str]
     category: TextColumn
     source: TextColumn
+    stack: TextColumn
     scope: TextColumn
     flops: Int64
     bytes: Int64
@@ -66,6 +68,7 @@ class _Facts:
             short_name=table.display_names,
             category=plane.stat_text(table.stats, "hlo_category", count),
             source=plane.stat_text(table.stats, "source", count),
+            stack=plane.stat_text(table.stats, "source_stack", count),
             scope=plane.stat_text(table.stats, "tf_op", count),
             flops=plane.stat_integers(table.stats, "flops", count),
             bytes=plane.stat_integers(table.stats, "bytes_accessed", count),
@@ -285,7 +288,7 @@ def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
         kind=kind,
         across=frozenset(across),
         program=programs,
-        source=texts(facts.source),
+        source=list(map(users_line, texts(facts.source), texts(facts.stack))),
         scope=texts(facts.scope),
         flops=np.where(known, facts.flops[used], 0) if count else np.zeros(len(used), np.int64),
         bytes=np.where(known, facts.bytes[used], 0) if count else np.zeros(len(used), np.int64),
