@@ -75,9 +75,14 @@ def test_a_rate_that_few_compiles_tell_is_not_sure(later, confidence):
     assert check_kinds(half_compile(later, 0.95), ("shape",)).confidence == confidence
 
 
-@pytest.mark.parametrize(("kinds", "confidence"), [("ccgggggg", "high"), ("cc", "low")])
+@pytest.mark.parametrize(
+    ("kinds", "confidence"), [("ccccgggg", "high"), ("ccgggggg", "medium"), ("cc", "low")]
+)
 def test_a_line_that_compiles_in_each_step_does_so_whatever_the_cause(kinds, confidence):
-    """Two of eight compiles baked a constant in, the others had other ops: it was unknown whether those come again."""
+    """Two of eight compiles baked a constant in, the others had other ops: it was unknown whether those come again.
+
+    Few compiles of a cause do not tell its rate: one of eight was "high confidence", and compiled for its numbers too.
+    """
     of = {"c": "constant", "g": "graph"}
     rows = [replace(compiled(of[kind], step=step), frames=[LINE]) for step, kind in enumerate(kinds)]
     found = check_kinds(

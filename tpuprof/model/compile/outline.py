@@ -37,13 +37,13 @@ class Outline:
         """How much two programs differ.
 
         An input that changed counts as one that came or went does, which is one more: the numbers of inputs differ.
-        Constants that follow from the sizes of inputs, as divisors do, differ with those: they count where inputs do
-        not.
+        Constants that follow from the sizes of inputs, as divisors do, differ with those: they count where no input has
+        another size.
         """
         came, went = (self.types - old.types).total(), (old.types - self.types).total()
         inputs = max(came, went)
         far = 10 * inputs + abs(came - went) + 2 * apart(self.opcodes, old.opcodes)
-        return far + (0 if inputs else apart(self.literals, old.literals))
+        return far + (0 if came and went else apart(self.literals, old.literals))
 
     def distance_in_sizes(self, old: Outline) -> int:
         """How much two programs with the same inputs, ops and constants differ; 0 where inputs do too."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, OF_INPUTS, UNKNOWN_FUNCTION, WEAK_TYPE
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.recurrence import AGAIN
@@ -29,13 +31,14 @@ _OF_FLOW = ("jit_cond", "jit_scan", "jit_while")
 # Compiles that reads of conditions make: a value decides how many rounds a Python loop has, or which branch is taken.
 ENDS = "ends"
 _CONDITION = "__bool__ ("
-# Graphs that take another number of inputs than the one before, as where a list of tensors grows. Where one line's do
+# Graphs that take more inputs than the one before, as where a list of tensors grows. Where one line's do
 # so from step to step, and hold the same ops, that is why, and no decision of Python (`DECIDES`).
 GROWS, DECIDES = "grows", "decides"
 # What happens in some steps only, and the share of the steps that compile below which it may be the cause (share): more
 # than half of them are no exception.
 SELDOM = "seldom"
 SELDOM_BELOW = 0.5
+_INPUTS = re.compile(rf"{OF_INPUTS}(\d+) inputs, the graph before it (\d+)")
 # What the cause of a compile says where the ops of its graph are others as well.
 OPS_CHANGED = "the ops changed"
 # Causes that tell nothing of what changed: all advice is given where no compile has another one.
@@ -51,7 +54,7 @@ def cases_of(signals: Signals, compiles: list[CompileRow]) -> frozenset[str]:
     """What is advised: of compiles that made the same program, the cause that JAX states, else each and how to ask."""
     told = [row for row in compiles if row.cause.kind not in _UNTOLD]
     found = {OTHER for row in told if row.cause.kind != AGAIN}
-    found |= {GROWS for row in told if row.cause.detail.startswith(OF_INPUTS)}
+    found |= {GROWS for row in told if _takes_more(row)}
     decides = not _grow(told)
     if decides and signals.framework != JAX:
         found.add(DECIDES)
@@ -69,10 +72,16 @@ def cases_of(signals: Signals, compiles: list[CompileRow]) -> frozenset[str]:
 
 
 def _grow(compiles: list[CompileRow]) -> bool:
-    """Whether a line's graphs take another number of inputs in several steps, and hold the same ops in one of them."""
+    """Whether a line's graphs take more inputs in several steps, and hold the same ops in one of them."""
     lines: dict[tuple[str | None, int | None], dict[int | None, bool]] = {}
     for row in compiles:
-        if row.cause.detail.startswith(OF_INPUTS):
+        if _takes_more(row):
             steps = lines.setdefault((row.cause.source_file, row.cause.source_line), {})
             steps[row.step] = steps.get(row.step, False) or OPS_CHANGED not in row.cause.detail
     return any(len(steps) > 1 and any(steps.values()) for steps in lines.values())
+
+
+def _takes_more(row: CompileRow) -> bool:
+    """Whether a graph takes more inputs than the one that it was compared with."""
+    found = _INPUTS.match(row.cause.detail)
+    return found is not None and int(found.group(1)) > int(found.group(2))

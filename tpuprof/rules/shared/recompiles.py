@@ -120,7 +120,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...], elsewhere: Sequence[Co
         confidence="low"
         if least < SURE_FROM_SHARE * most
         else "high"
-        if known and not unsure and _rate_is_known(signals)
+        if known and not unsure and _rate_is_known(signals, chosen)
         else "medium",
         cases=cases_of(signals, sure),
     )
@@ -280,10 +280,10 @@ def rates(signals: Signals) -> list[Evidence]:
     ]
 
 
-def _rate_is_known(signals: Signals) -> bool:
+def _rate_is_known(signals: Signals, chosen: list[CompileRow]) -> bool:
     """Whether so many steps were seen that the share of those which compile is sure, where the price takes it from."""
     after, steps = signals.after_capture, len(signals.steps)
-    compiling = len({(row.host, row.step) for row in signals.step_compiles})
+    compiling = len({(row.host, row.step) for row in chosen})
     if after is not None and after.shows(steps):
         compiling, steps = after.compiling_steps, after.steps
     if not compiling:
