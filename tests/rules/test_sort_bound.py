@@ -3,8 +3,13 @@
 import pytest
 
 from tests.builders import TraceBuilder, op
+from tests.rules.given import computed, given
+from tests.rules.given import op as op_row
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.report.op_rows import OpRows
 from tpuprof.rules.compute.sort_bound.rule import SAVED_AT_LEAST
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import outcome_of
 
 STEPS, LENGTH = 6, 1000
 
@@ -30,24 +35,49 @@ def finding(tmp_path):
     return of
 
 
+def row(name, ms):
+    return op_row(name, ms, self_ms_per_step=ms)
+
+
 def made(name, scope, opcode="sort"):
     words = op(name, opcode)
     words["facts"] |= {"tf_op": scope, "source": "train.py:64"}
     return words
 
 
-def test_a_random_permutation_is_named_and_half_of_it_is_saved_at_least(finding):
-    """The pixels of an image were shuffled for a few rays: half of the step, and no rule failed."""
+def test_a_random_permutation_may_be_needed_whole(finding):
+    """An agent's minibatches are a permutation of all of its rollout."""
     found = finding(
         (made("sort.0", "jit(step)/jit(_shuffle)/sort:"), 200),
         (made("sort.2", "jit(step)/jit(_shuffle)/sort:"), 200),
     )
-    assert found.title == "Random permutations of arrays, which are sorts, take 40 % of the device's time"
-    assert found.confidence == "medium"
-    assert found.savings.high == pytest.approx(0.4) and found.savings.low == pytest.approx(
-        0.4 * SAVED_AT_LEAST
-    )
+    assert found.title == "Random permutations take 40 % of the device's time"
+    assert (found.confidence, found.savings.low) == ("low", 0.0)
+    assert found.savings.high == pytest.approx(0.4)
     assert "replace=False" in found.fix.text and "top_k" not in found.fix.text
+
+
+@pytest.mark.parametrize(
+    ("part_ms", "title", "confidence", "least"),
+    [
+        (
+            20.0,
+            "Sorts, of whose result the program uses a part, take 40 % of the device's time",
+            "medium",
+            0.1,
+        ),
+        (19.9, "Sorts take 40 % of the device's time", "low", 0.0),
+    ],
+)
+def test_of_a_sort_that_is_used_in_part_half_is_saved_at_least(part_ms, title, confidence, least):
+    """The pixels of an image were shuffled for a few rays: half of the step, and no rule failed."""
+    rows = [row("sort.0", ms=part_ms), row("sort.2", ms=40 - part_ms), row("dot.1", ms=60.0)]
+    signals = given(**computed(*rows), part_sorts=OpRows.of(rows[:1]))
+    found = outcome_of(find_rule("sort-bound"), signals)
+    assert (found.title, found.confidence) == (title, confidence)
+    changes = [change.device["compute"] for change in (found.price.most, found.price.least)]
+    assert changes == pytest.approx([0.6, 1 - least])
+    assert SAVED_AT_LEAST == 0.5
 
 
 @pytest.mark.parametrize(

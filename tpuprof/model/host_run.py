@@ -170,6 +170,8 @@ class HostRun:
     unused: UnusedWork | None = None
     # What the programs of the steps compute again; None where nothing says that they may.
     recomputed: Recomputed | None = None
+    # Sorts, each as program and op, of which the program uses a part.
+    part_sorts: frozenset[tuple[str, str]] = frozenset()
     # Its first steps, where each compiled a graph of its own.
     start: StartGraphs | None = None
 

@@ -199,6 +199,12 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         again = frozenset().union(*(each.ops for each in found))
         return _computing(OpRows.of(self._report.ops), again)
 
+    @signal("ops")
+    def part_sorts(self) -> OpRows:
+        """Sorts of whose result the program uses at most half; none where the programs do not tell."""
+        found = frozenset().union(*(host.part_sorts for host in self._run.hosts))
+        return _computing(OpRows.of(self._report.ops), found)
+
     @signal("bytes")
     def recomputed_bytes(self) -> int | None:
         """What the results of these ops take together, in the program in which that is most; None where unknown."""

@@ -12,6 +12,7 @@ from tpuprof.model.device.fusions import read_fusions
 from tpuprof.model.device.loops import find_loops
 from tpuprof.model.device.memory import device_memory
 from tpuprof.model.device.program_ops import programs_in_steps
+from tpuprof.model.device.sort_uses import sorts_for_a_part
 from tpuprof.model.device.unrolled import Repetition, find_repetition, main_program
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
@@ -37,6 +38,7 @@ def of_devices(
         "memory": device_memory(protos, devices[0].type if devices else "", ran),
         "unused": _unused(in_steps, history),
         "recomputed": _recomputed(in_steps, history),
+        "part_sorts": sorts_for_a_part(devices[0], in_steps) if devices else frozenset(),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
     if devices and protos:

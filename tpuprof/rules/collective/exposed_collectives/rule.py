@@ -17,7 +17,8 @@ Each collective with its exposed and hidden time per step, its bytes and its sou
 
 [activations] Activations are made whole on every device. Look before these gathers for an `xs.mark_sharding` of an
 activation whose spec has `None` for an axis that is split until there, mostly the batch's, and name the mesh's axis
-there: `("data", None, "model")` where the batch is split over "data".
+there: `("data", None, "model")` where the batch is split over "data". Where weights are split and no activation is
+marked, mark what goes into them by the batch's axis: else the compiler may gather that, and not the weights.
 
 Send less, or give the compiler something to hide it behind. Split the batch over chips before you split layers over
 them: data parallelism sends gradients once per step, tensor parallelism sends activations several times per layer. A
@@ -41,7 +42,9 @@ and of tensors inside of a slice, and the batch is split over slices. A larger b
 
 [activations] Activations are made whole on every device. Look before these gathers for a `with_sharding_constraint`
 (`nn.with_logical_constraint`) whose spec has `None` for an axis that is split until there, mostly the batch's, and name
-the mesh's axis there: `P("data", None, "model")` where the batch is split over "data".
+the mesh's axis there: `P("data", None, "model")` where the batch is split over "data". Where weights are split and no
+activation is constrained, constrain what goes into them by the batch's axis: else the compiler may gather that, and not
+the weights.
 
 Split the batch over chips before you split layers over them: give the batch a `NamedSharding` over the data axis. A
 larger batch per chip gives each collective more to hide behind. JAX sets none of these flags itself, and libtpu

@@ -12,7 +12,7 @@ used: the largest few values, or the first part of a permutation.
 
 ## Evidence
 
-The ops with their device time and source lines.
+The ops with their device time and source lines, and whether the program uses all of what they give.
 
 ## How to fix
 
@@ -32,12 +32,13 @@ values.
 
 ## Limits and false positives
 
-Where the order of all values is needed, as to bring the tokens of each expert together, there is nothing to fix: the
-price begins at nothing, and confidence is low. Only permutations that JAX names are known as such, and confidence is
-medium. Draws without replacement that have to be exact can be made once per epoch: half of what they take is saved at
-least, which is a judgement. A sort that XLA fuses with other ops, or runs as a custom call without the framework's name
-for the op, is not seen. A predicted run has no time for sorts: the TPU compiler states no cycles for them. Measured on
-a CPU device: a step of 116 ms with two sorts at 53 ms took 56 ms without them.
+Of a sort that is used in part the program tells so, and confidence is medium; half of its time is saved at least, which
+is a judgement: what takes its place takes time as well. Where the order of all values is needed, as of a permutation of
+all that a rollout gave, or to bring the tokens of each expert together, there is nothing to fix: of other sorts the
+price begins at nothing, and confidence is low. Only permutations that JAX names are known as such. A sort that XLA
+fuses with other ops, or runs as a custom call without the framework's name for the op, is not seen. A predicted run has
+no time for sorts: the TPU compiler states no cycles for them. Measured on a CPU device: a step of 116 ms with two sorts
+at 53 ms took 56 ms without them.
 
 ## References
 
@@ -47,9 +48,8 @@ a CPU device: a step of 116 ms with two sorts at 53 ms took 56 ms without them.
 
 from __future__ import annotations
 
-import re
-
 from tpuprof import parts as part
+from tpuprof.model.device.sort_uses import SORTS
 from tpuprof.report.op_rows import OpRows
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.shared.ops import ms_of, op_evidence
@@ -58,21 +58,22 @@ from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
-# What ops that sort are called: by XLA, and by the framework that made them (the last part of the scope).
-_SORTS = re.compile(r"(?:sort|topk)(?:\.|$)", re.IGNORECASE)
+# What the framework calls ops that sort (the last part of the scope).
 _MADE_BY = ("sort", "topk", "top_k")
 # Functions of JAX whose sorts are random permutations.
 _PERMUTES = "_shuffle"
-# How much of the time of random permutations is saved at least (ratio): some draws have to be without replacement, and
-# one permutation per epoch takes time as well. A judgement.
+# How much of the time of sorts that are used in part is saved at least (ratio): what takes their place takes time as
+# well. A judgement.
 SAVED_AT_LEAST = 0.5
+# Share of the time in sorts from which the title says what they are: most of them.
+MOSTLY = 0.5
 
 
 @rule(
     about="sorts on the device",
     good="Sorts take little",
     bad="The device sorts arrays",
-    reads=("busy_share", "compute_ms", "hosts", "ops", "predicted"),
+    reads=("busy_share", "compute_ms", "hosts", "ops", "part_sorts", "predicted"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where sorts take enough of the device's time."""
@@ -84,20 +85,21 @@ def check(signals: Signals) -> Outcome:
     if share < OPS_FROM_SHARE:
         return passed(evidence)
     permutes = _share(signals.ops.where(signals.scoped_ops(_PERMUTES, _is_made_by_a_sort)), signals)
-    # Of less than half the sure part of the price would not be what the title names.
-    random = permutes >= share / 2
-    least = SAVED_AT_LEAST * permutes if random else 0.0
-    what = "Random permutations of arrays, which are sorts," if random else "Sorts"
+    part_of = _share(signals.part_sorts, signals)
+    random, in_part = permutes >= MOSTLY * share, part_of >= MOSTLY * share
+    what = "Random permutations" if random else "Sorts"
+    least = SAVED_AT_LEAST * part_of if in_part else 0.0
     return failed(
         share * signals.busy_share,
         evidence,
-        title=f"{what} take {format_share(share)} of the device's time",
+        title=f"{what}{', of whose result the program uses a part,' if in_part else ''} "
+        f"take {format_share(share)} of the device's time",
         price=counterfactual(
             Change(device={part.COMPUTE: 1 - share}),
             Change(device={part.COMPUTE: 1 - least}),
             ops=ms_of(sorts),
         ),
-        confidence="medium" if random else "low",
+        confidence="medium" if in_part else "low",
         cases=frozenset({"random" if random else "values"}),
     )
 
@@ -108,7 +110,7 @@ def _sorts(signals: Signals) -> OpRows:
         made = [a or b for a, b in zip(made, signals.scoped_ops(word, _is_made_by_a_sort), strict=True)]
     columns = zip(signals.ops.column("name"), signals.ops.column("kind"), made, strict=True)
     return signals.ops.where(
-        [kind == "compute" and (bool(_SORTS.match(name)) or by) for name, kind, by in columns]
+        [kind == "compute" and (bool(SORTS.match(name)) or by) for name, kind, by in columns]
     )
 
 

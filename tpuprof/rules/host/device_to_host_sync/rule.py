@@ -67,6 +67,8 @@ and torchmetrics take `validate_args=False`, `clip_grad_norm_` takes `error_if_n
 `pyro.enable_validation(False)`. A trainer can log less often (`logging_steps`, `log_every_n_steps`), and count no
 tokens (`include_num_input_tokens_seen`); `ReduceLROnPlateau` can look once per epoch. transformers looks at a mask of
 two dimensions, and a causal model without a cache also where it gets none: pass one of four dimensions.
+`nn.TransformerEncoder` compares its mask with a causal one: pass `is_causal=False` or `True` (a decoder takes
+`tgt_is_causal`).
 
 ## How to fix in TorchTPU
 

@@ -38,7 +38,8 @@ its inputs to the device: `teacher.to(device)`. What the device then computes is
 
 [lock] Where it waits for a queue, another thread or a process (`queue.get`, `acquire`, `join`, `subprocess.run`), that
 one is the slower of the two: let more threads or processes fill the queue, hold the lock for less time, and let a
-process run beside training (`subprocess.Popen`) or start it less often.
+process run beside training (`subprocess.Popen`) or start it less often. A wait with a timeout may end by it each time:
+make the timeout shorter, or wait for fewer items (a server's batch that is larger than the requests there are).
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, torch): each round of
 such a loop takes as long as thousands of elements do.
@@ -66,7 +67,8 @@ its inputs to the device: `teacher.to(device)`. What the device then computes is
 
 [lock] Where it waits for a queue, another thread or a process (`queue.get`, `acquire`, `join`, `subprocess.run`), that
 one is the slower of the two: let more threads or processes fill the queue, hold the lock for less time, and let a
-process run beside training (`subprocess.Popen`) or start it less often.
+process run beside training (`subprocess.Popen`) or start it less often. A wait with a timeout may end by it each time:
+make the timeout shorter, or wait for fewer items (a server's batch that is larger than the requests there are).
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, torch).
 
@@ -92,7 +94,8 @@ neither the work nor the read holds the step up. What the device computes instea
 
 [lock] Where it waits for a queue, another thread or a process (`queue.get`, `acquire`, `join`, `subprocess.run`), that
 one is the slower of the two: let more threads or processes fill the queue, hold the lock for less time, and let a
-process run beside training (`subprocess.Popen`) or start it less often.
+process run beside training (`subprocess.Popen`) or start it less often. A wait with a timeout may end by it each time:
+make the timeout shorter, or wait for fewer items (a server's batch that is larger than the requests there are).
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, `jax.numpy`).
 
