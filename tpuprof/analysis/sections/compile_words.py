@@ -23,7 +23,7 @@ _FOR = {
 
 
 def said_of_compiles(compiles: Sequence[CompileRow]) -> str:
-    """The line that cuts most of what compiles in steps, with its cause where one is most of that; empty for none."""
+    """The line of most of what compiles in steps, with its cause where one is most of that; empty where none is."""
     inside = [row for row in compiles if row.step is not None]
     of_line: dict[str, float] = defaultdict(float)
     for row in inside:

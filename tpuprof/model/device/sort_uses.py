@@ -27,8 +27,6 @@ SORTS = re.compile(r"(?:sort|topk)(?:\.|$)", re.IGNORECASE)
 READ_FROM_SHARE = 0.05
 # Share of what a sort gives up to which the program uses a part of it (share): a judgement, half.
 PART_UP_TO = 0.5
-# How far what a sort gives is followed (instructions): real programs have some ten.
-HOPS_AT_MOST = 50
 # Instructions whose result holds the same values as what they are given.
 _HANDS_ON = frozenset(
     {"bitcast", "copy", "reshape", "transpose", "convert", "reverse", "copy-start", "copy-done"}
@@ -61,7 +59,7 @@ def _of_program(data: bytes) -> frozenset[str]:
 
 
 def used_in_part(module: HloModule) -> frozenset[str]:
-    """Names of a program's sorts of which at most half is used, with those of calls that run such a sort alone."""
+    """Names of a program's sorts of which at most half is used."""
     uses = _Uses(module)
     return frozenset(
         each.name
@@ -76,6 +74,9 @@ class _Uses:
 
     def __init__(self, module: HloModule) -> None:
         self._module = module
+        self._users: dict[str, dict[str, list[Instruction]]] = {}
+        # By computation and instruction: many ways lead to one value.
+        self._known: dict[tuple[str, str], float] = {}
         self._callers: dict[str, list[tuple[Computation, Instruction]]] = {}
         for computation in module.computations.values():
             for each in computation:
@@ -85,42 +86,54 @@ class _Uses:
     def share(self, computation: Computation, sort: Instruction) -> float:
         """The largest share of a sort's result that any use of it takes."""
         shape = sort.shape.elements[0] if sort.shape.is_tuple else sort.shape
-        return self._used(computation, sort, prod(shape.dimensions), HOPS_AT_MOST)
+        self._known = {}
+        return self._used(computation, sort, prod(shape.dimensions))
 
-    def _used(self, computation: Computation, made: Instruction, size: int, hops: int) -> float:
-        if not hops or not size:
-            return _WHOLE
-        uses = [each for each in computation if made.name in each.operands]
-        shares = [self._by(computation, made, use, size, hops - 1) for use in uses]
+    def _used(self, computation: Computation, made: Instruction, size: int) -> float:
+        asked = computation.name, made.name
+        if asked not in self._known:
+            self._known[asked] = _WHOLE  # where a computation calls itself
+            self._known[asked] = self._largest(computation, made, size) if size else _WHOLE
+        return self._known[asked]
+
+    def _largest(self, computation: Computation, made: Instruction, size: int) -> float:
+        uses = self._users_in(computation).get(made.name, [])
+        shares = [self._by(computation, made, use, size) for use in uses]
         if computation.root is made:
-            shares.append(self._after_the_call(computation, size, hops - 1))
+            shares.append(self._after_the_call(computation, size))
         return max(shares, default=0.0)
 
-    def _by(
-        self, computation: Computation, made: Instruction, use: Instruction, size: int, hops: int
-    ) -> float:
+    def _users_in(self, computation: Computation) -> dict[str, list[Instruction]]:
+        """What uses each value of a computation."""
+        if computation.name not in self._users:
+            found = self._users[computation.name] = {}
+            for each in computation:
+                for name in dict.fromkeys(each.operands):
+                    found.setdefault(name, []).append(each)
+        return self._users[computation.name]
+
+    def _by(self, computation: Computation, made: Instruction, use: Instruction, size: int) -> float:
         """How much of it one instruction uses, by itself or by what it is made into."""
         if use.opcode in ("slice", "dynamic-slice") and use.operands[0] == made.name:
             return prod(use.shape.dimensions) / size
         if use.opcode in _CALLS and use.called_names():
-            return self._inside(use, made, size, hops)
+            return self._inside(use, made, size)
         if use.opcode in ("get-tuple-element", "sort") or use.opcode in _HANDS_ON:
-            return self._used(computation, use, size, hops)
+            return self._used(computation, use, size)
         if use.opcode == "tuple" and computation.root is use and computation is not self._module.entry:
-            return self._after_the_call(computation, size, hops)
+            return self._after_the_call(computation, size)
         return _WHOLE
 
-    def _inside(self, call: Instruction, made: Instruction, size: int, hops: int) -> float:
+    def _inside(self, call: Instruction, made: Instruction, size: int) -> float:
         """How much of it the computation uses that a call or a fusion runs."""
         inside = self._module.computations.get(call.called_names()[0])
         if inside is None:
             return _WHOLE
         given = inside.parameters()
         places = [at for at, name in enumerate(call.operands) if name == made.name and at < len(given)]
-        return max((self._used(inside, given[at], size, hops) for at in places), default=_WHOLE)
+        return max((self._used(inside, given[at], size) for at in places), default=_WHOLE)
 
-    def _after_the_call(self, computation: Computation, size: int, hops: int) -> float:
+    def _after_the_call(self, computation: Computation, size: int) -> float:
         """How much of it is used by what runs the computation that returns it; all of what a program returns."""
         callers = self._callers.get(computation.name, [])
-        shares = [self._used(outer, call, size, hops) for outer, call in callers]
-        return max(shares, default=_WHOLE)
+        return max((self._used(outer, call, size) for outer, call in callers), default=_WHOLE)

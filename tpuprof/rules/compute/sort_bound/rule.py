@@ -12,7 +12,7 @@ used: the largest few values, or the first part of a permutation.
 
 ## Evidence
 
-The ops with their device time and source lines, and whether the program uses all of what they give.
+The ops with their device time and source lines. The title says where the program uses a part of what they give.
 
 ## How to fix
 
