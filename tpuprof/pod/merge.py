@@ -111,6 +111,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         threads.sections["fallbacks"],
         section,
         loops,
+        compiles,
     )
     steps = step_sections(hosts, times, hidden)
     steps["steadiness"] = replace(steps["steadiness"], profiler_ratio=longest.profiler_ratio)

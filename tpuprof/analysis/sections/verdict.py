@@ -22,7 +22,6 @@ from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence, compiles_in
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.activity import are_several
-from tpuprof.model.device.recorded_density import said_of_recording
 from tpuprof.model.device.recorded_devices import BY_TURNS
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.model.host_run import HostRun
@@ -149,7 +148,10 @@ def verdict_section(
         from tpuprof.analysis.sections.start_words import said_of_start
 
         text += said_of_start(run.hosts)
-    text += said_of_recording(run.hosts)
+    if any(host.after_steps is None and each.type == "CPU" for host in run.hosts for each in host.devices):
+        from tpuprof.model.device.recorded_density import said_of_recording
+
+        text += said_of_recording(run.hosts)
     text += said_of_later_steps(
         [each.later_part for each in run.hosts], [each.long_later for each in run.hosts]
     )

@@ -12,7 +12,6 @@ from tpuprof.model.device.fusions import read_fusions
 from tpuprof.model.device.loops import find_loops
 from tpuprof.model.device.memory import device_memory
 from tpuprof.model.device.program_ops import programs_in_steps
-from tpuprof.model.device.sort_uses import sorts_for_a_part
 from tpuprof.model.device.unrolled import Repetition, find_repetition, main_program
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
@@ -38,7 +37,7 @@ def of_devices(
         "memory": device_memory(protos, devices[0].type if devices else "", ran),
         "unused": _unused(in_steps, history),
         "recomputed": _recomputed(in_steps, history),
-        "part_sorts": sorts_for_a_part(devices[0], in_steps) if devices else frozenset(),
+        "part_sorts": _part_sorts(devices, in_steps),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
     if devices and protos:
@@ -86,6 +85,15 @@ def _recomputed(protos: dict[str, bytes], history: History) -> Recomputed | None
     from tpuprof.model.device.recomputed import recomputed
 
     return recomputed(marked)
+
+
+def _part_sorts(devices: list[DeviceActivity], protos: dict[str, bytes]) -> frozenset[tuple[str, str]]:
+    """Sorts of which the program uses a part: most programs sort nothing."""
+    if not devices or not any(name.startswith("sort") for name in devices[0].ops.name):
+        return frozenset()
+    from tpuprof.model.device.sort_uses import sorts_for_a_part
+
+    return sorts_for_a_part(devices[0], protos)
 
 
 def twice_of(

@@ -18,7 +18,6 @@ from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, Pro
 from tpuprof.model.device.kernel_flops import kernel_flops
 from tpuprof.model.device.op_kind import ARRAY, MEGASCALE, ON_CHIP, OpKind, op_kind
 from tpuprof.model.device.op_lines import op_lines
-from tpuprof.model.device.op_sources import users_line
 from tpuprof.model.device.sparse_core import read_sparse, with_sparse
 from tpuprof.model.device.step_numbers import step_numbers
 from tpuprof.model.intervals import EMPTY, Int64, Spans, distinct, self_time, union
@@ -288,12 +287,21 @@ def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
         kind=kind,
         across=frozenset(across),
         program=programs,
-        source=list(map(users_line, texts(facts.source), texts(facts.stack))),
+        source=_users_lines(texts(facts.source), texts(facts.stack)),
         scope=texts(facts.scope),
         flops=np.where(known, facts.flops[used], 0) if count else np.zeros(len(used), np.int64),
         bytes=np.where(known, facts.bytes[used], 0) if count else np.zeros(len(used), np.int64),
         lines=lines,
     )
+
+
+def _users_lines(sources: list[str], stacks: list[str]) -> list[str]:
+    """The lines of ops, of those that a library made the program's own that called the library."""
+    if not any(stacks):
+        return sources
+    from tpuprof.model.device.op_sources import users_line
+
+    return list(map(users_line, sources, stacks))
 
 
 def _program_names(op: Int64, count: int, track: Track, programs: ProgramRuns) -> list[str]:
