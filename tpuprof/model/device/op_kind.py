@@ -15,6 +15,8 @@ HOST_MEMORY = "S(5)"
 ON_CHIP = "S(1)"
 # An array with its layout, as an HLO line writes results and operands.
 ARRAY = re.compile(r"\b(?:pred|bf16|[suf]\d+\w*|c64|c128)\[[\d,]*\](?:\{[^}]*\})?")
+# What ops that sort are called.
+SORTS = re.compile(r"(?:sort|topk)(?:\.|$)", re.IGNORECASE)
 
 COLLECTIVES = (
     "all-reduce",

@@ -6,7 +6,6 @@ permutation is a sort of a sort, and has the use of the last one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
@@ -16,13 +15,12 @@ import numpy as np
 
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
+from tpuprof.model.device.op_kind import SORTS
 
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import Computation, HloModule, Instruction
     from tpuprof.model.device.activity import DeviceActivity
 
-# What ops that sort are called.
-SORTS = re.compile(r"(?:sort|topk)(?:\.|$)", re.IGNORECASE)
 # Share of a device's time in sorts from which programs are read for them (share): half of what the rule fails from.
 READ_FROM_SHARE = 0.05
 # Share of what a sort gives up to which the program uses a part of it (share): a judgement, half.

@@ -49,7 +49,7 @@ at 53 ms took 56 ms without them.
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.device.sort_uses import SORTS
+from tpuprof.model.device.op_kind import SORTS
 from tpuprof.report.op_rows import OpRows
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.shared.ops import ms_of, op_evidence
