@@ -18,20 +18,20 @@ SPARE = UnusedWork(found={(64, 48): 2}, spare=1, multiplies=True)
     [
         (
             {},
-            "Gradients of 2 parameters of teacher take 60 % of the device's time, and no optimizer uses them",
+            "Gradients of 2 parameters of teacher (the largest 64 x 48) take 60 % of the device's time, and no optimizer uses them",
         ),
         (
             {"least": 0.2, "work": SPARE},
-            "Gradients of 2 parameters of teacher take 20 % to 60 % of the device's time, and no optimizer uses them",
+            "Gradients of 2 parameters of teacher (the largest 64 x 48) take 20 % to 60 % of the device's time, and no optimizer uses them",
         ),
         # The gradient that is not found may keep work alive.
         (
             {"work": SOME},
-            "Gradients of 2 parameters of teacher take at least 60 % of the device's time, and no optimizer uses them",
+            "Gradients of 2 parameters of teacher (the largest 64 x 48) take at least 60 % of the device's time, and no optimizer uses them",
         ),
         (
             {"unused_work": None},
-            "Gradients of 2 parameters of teacher are added up, and no optimizer uses them",
+            "Gradients of 2 parameters of teacher (the largest 64 x 48) are added up, and no optimizer uses them",
         ),
     ],
 )

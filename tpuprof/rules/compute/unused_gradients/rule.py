@@ -180,7 +180,13 @@ def _added_up(
 
 
 def _what(groups: list[GradientGroup]) -> str:
-    return f"Gradients of {counted(sum(each.count for each in groups), 'parameter')} of {_modules(groups)}"
+    """How many, of which modules, and the largest: two models of one class differ in that."""
+    count = sum(each.count for each in groups)
+    largest = max(groups, key=lambda each: each.bytes / max(each.count, 1))
+    of = f"{counted(count, 'parameter')} of {_modules(groups)}"
+    if count < 2 or not largest.shape:
+        return f"Gradients of {of}"
+    return f"Gradients of {of} (the largest {' x '.join(map(str, largest.shape))})"
 
 
 def _modules(groups: Sequence[GradientGroup]) -> str:
