@@ -69,13 +69,18 @@ def test_the_line_that_calls_the_program_is_no_ops_line(tmp_path, name, function
             [(b"step", 28), (b"inner", 81, "/usr/lib/python3.11/contextlib.py")],
             ["/u/train.py:28", "/u/train.py:28"],
         ),
+        # A library's function of the same name is called inside.
+        (
+            [(b"<module>", 55), (b"step", 28), (b"extra.<locals>.step", 339, FLAX), (b"clip", 105, FLAX)],
+            ["", "/u/train.py:28", "/u/train.py:28", "/u/train.py:28"],
+        ),
         # The jitted function is a library's: what calls it is no line of its ops.
         (
             [(b"<module>", 55), (b"step", 9, FLAX), (b"Dense.__call__", 294, FLAX)],
             ["", f"{FLAX}:9", f"{FLAX}:294"],
         ),
     ],
-    ids=["a layer", "Python's own", "a library's step"],
+    ids=["a layer", "Python's own", "the same name in a library", "a library's step"],
 )
 def test_an_op_that_a_library_made_is_at_the_line_that_calls_the_library(tmp_path, functions, sources):
     """The loop of a world model was "at haiku/_src/stateful.py:644", its gathers "at flax/linen/linear.py:294"."""

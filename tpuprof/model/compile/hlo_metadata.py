@@ -184,12 +184,23 @@ def _callers(module: hlo_pb2.HloModuleProto) -> set[int]:
     if function == program:
         return set()
     names = {at for at, name in enumerate(frames.function_names, 1) if _last_part(name) == function}
-    places = {at for at, place in enumerate(frames.file_locations, 1) if place.function_name_id in names}
+    places = _users_first(module, names)
     found: set[int] = set()
     for number, frame in enumerate(frames.stack_frames, 1):
         if frame.file_location_id in places:
             found.update(frame_ids(frames, number)[1:])
     return found
+
+
+def _users_first(module: hlo_pb2.HloModuleProto, names: set[int]) -> set[int]:
+    """The places of functions with these names: the program's own, where it has any.
+
+    A library's may have the same name, and be called inside: optax calls its transformations by `update`.
+    """
+    frames = module.stack_frame_index
+    found = {at for at, place in enumerate(frames.file_locations, 1) if place.function_name_id in names}
+    files = {at for at, file in enumerate(frames.file_names, 1) if is_users_file(_text(file))}
+    return {at for at in found if frames.file_locations[at - 1].file_name_id in files} or found
 
 
 def _last_part(name: bytes) -> str:
