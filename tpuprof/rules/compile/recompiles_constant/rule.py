@@ -21,10 +21,10 @@ Hand the number over as a tensor that is made on the CPU: `torch.tensor(number).
 of the same graph. An index: `table.index_select(0, torch.tensor([i]).to(device))`. With a tensor of no dimension as
 index, `table[i]` reads its value and bakes that in again.
 
-A slice that moves: `queue.index_copy_(1, (torch.arange(n) + i).to(device), x)`. A slice whose size changes: fill a mask
-on the CPU, and choose with `torch.where(mask.to(device), a, b)`. `torch.roll`: `x.index_select(0, ((torch.arange(n) -
-shift) % n).to(device))`. An augmentation that cuts or pastes at random places (CutMix, random crops): apply it on the
-CPU, before the copy to the device.
+A slice that moves: `queue.index_copy_(dim, (torch.arange(n) + i).to(device), x)`, with `dim` the sliced one. A slice
+whose size changes: fill a mask on the CPU, and choose with `torch.where(mask.to(device), a, b)`. `torch.roll`:
+`x.index_select(0, ((torch.arange(n) - shift) % n).to(device))`. An augmentation that cuts or pastes at random places
+(CutMix, random crops): apply it on the CPU, before the copy to the device.
 
 ## How to fix in TorchTPU
 
