@@ -49,5 +49,8 @@ def test_gradients_that_nobody_takes_are_found_in_a_real_program(tmp_path, after
     assert (found.status, found.reason == "") == (status, status == "failed")
     if status == "failed":
         assert found.title.startswith("Gradients of 4 parameters of teacher (the largest ")
-        assert found.savings is not None and found.confidence == "high"
+        assert found.savings is not None
+        # On a busy machine the replay may not fit what was measured.
+        replayed = "cannot be replayed" not in found.savings.note
+        assert found.confidence == ("high" if replayed else "low")
         assert any("dot" in each.text for each in found.evidence)

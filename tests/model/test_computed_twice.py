@@ -4,10 +4,12 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tests.model.test_read_graphs import program
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.device.computed_twice import (
     IN_STEPS_FROM_SHARE,
     NAMED_FROM_SHARE,
     SMALLER_UP_TO,
+    said_of_twice,
 )
 from tpuprof.model.host_run import read_host_run
 
@@ -42,6 +44,19 @@ def test_a_loss_that_the_gradient_computes_as_well_is_named(tmp_path):
     assert "of jit_loss (100 µs): the same lines and shapes" in note
     assert "saves up to 100 µs per step" in note
     assert "The trace does not tell what they are given" in note
+
+
+def test_a_verdict_on_the_device_names_the_programs(tmp_path):
+    """An accuracy ran the model again in each step; verdict and findings had no word of it, a note had all."""
+    (note,) = notes(tmp_path, loss=400, gradient=590)
+    report = analyze_run(tmp_path / "host.xplane.pb")
+    assert report.verdict.bound == "device"
+    said = (
+        " jit_gradient (590 µs) also runs the multiplications and convolutions of jit_loss (400 µs); a note says how to "
+        "run them once."
+    )
+    assert report.verdict.sentence.endswith(said) and said_of_twice(["another note", note]) == said
+    assert said_of_twice(["another note"]) == ""
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,10 @@ def _most_of_device(run: Run, times: StepTimes, rows: Rows) -> str:
         from tpuprof.analysis.sections.repeated_words import said_of_repeated
 
         said = said_of_repeated(rows.ops)
+    if not said and any(host.framework == "jax" and host.notes for host in run.hosts):
+        from tpuprof.model.device.computed_twice import said_of_twice
+
+        said = said_of_twice([note for host in run.hosts for note in host.notes])
     return said or main_op(times.busy, rows.ops, rows.loops)
 
 

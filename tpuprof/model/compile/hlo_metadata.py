@@ -151,10 +151,18 @@ class _Places:
     def __init__(self, module: hlo_pb2.HloModuleProto) -> None:
         self._frames = module.stack_frame_index
         self._callers = _callers(module)
-        self._known: dict[int, str] = {}
+        # By what an op states: many ops state the same.
+        self._known: dict[tuple[bytes, int, int], str] = {}
 
     def source_of(self, instruction: hlo_pb2.HloInstructionProto) -> str:
         """`file:line` of an op; empty where its program states none."""
+        meta = instruction.metadata
+        stated = meta.source_file, meta.source_line, meta.stack_frame_id
+        if stated not in self._known:
+            self._known[stated] = self._read(instruction)
+        return self._known[stated]
+
+    def _read(self, instruction: hlo_pb2.HloInstructionProto) -> str:
         meta = instruction.metadata
         if not meta.source_file or meta.stack_frame_id in self._callers:
             return ""
@@ -164,13 +172,9 @@ class _Places:
 
     def _users(self, frame_id: int) -> str:
         """The innermost line of the program's own in a stack, but for those that only lead to its function."""
-        if frame_id not in self._known:
-            inside = (each for each in frame_ids(self._frames, frame_id) if each not in self._callers)
-            places = (source_location(self._frames, each) for each in inside)
-            self._known[frame_id] = next(
-                (f"{file}:{line}" for file, line in places if is_users_file(file)), ""
-            )
-        return self._known[frame_id]
+        inside = (each for each in frame_ids(self._frames, frame_id) if each not in self._callers)
+        places = (source_location(self._frames, each) for each in inside)
+        return next((f"{file}:{line}" for file, line in places if is_users_file(file)), "")
 
 
 def _callers(module: hlo_pb2.HloModuleProto) -> set[int]:

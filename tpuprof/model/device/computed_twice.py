@@ -2,7 +2,7 @@
 
 `jax.jit(loss)` and `jax.jit(jax.grad(loss))` both run the model. A trace does not show what arrays programs are given:
 that the work is the same is likely where ops of the same shapes come from the same lines, and only who wrote the
-program can be certain. So it is a note, and no finding.
+program can be certain. So it is a note, and no finding; a verdict on the device names the programs.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ FRAMES = 2
 # Programs that are named (programs).
 PROGRAMS_NAMED = 3
 _HEAVY = (b"dot", b"convolution")
+# How the note goes on behind the programs.
+SAME_WORK = ": the same lines and shapes"
 
 
 def computed_twice(devices: Sequence[DeviceActivity], steps: Steps, protos: Mapping[str, bytes]) -> list[str]:
@@ -62,11 +64,17 @@ def computed_twice(devices: Sequence[DeviceActivity], steps: Steps, protos: Mapp
     }
     names = listed([said[name] for name in smaller], PROGRAMS_NAMED)
     return [
-        f"{said[largest]} also runs the multiplications and convolutions of {names}: the same lines and shapes. If "
+        f"{said[largest]} also runs the multiplications and convolutions of {names}{SAME_WORK}. If "
         "they are given the same arrays, one function that returns all results saves up to "
         f"{format_ms(ps_to_ms(spent / len(steps)))} per step (`jax.value_and_grad(f, has_aux=True)` gives the loss, "
         "what else `f` returns, and the gradient). The trace does not tell what they are given"
     ]
+
+
+def said_of_twice(notes: Sequence[str]) -> str:
+    """What a verdict on the device says where one of these notes is such a one; else empty."""
+    found = next((note.partition(SAME_WORK)[0] for note in notes if SAME_WORK in note), "")
+    return f" {found}; a note says how to run them once." if found else ""
 
 
 def _times(device: DeviceActivity, steps: Steps) -> dict[str, float]:

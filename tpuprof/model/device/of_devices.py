@@ -89,7 +89,7 @@ def _recomputed(protos: dict[str, bytes], history: History) -> Recomputed | None
 
 def _part_sorts(devices: list[DeviceActivity], protos: dict[str, bytes]) -> frozenset[tuple[str, str]]:
     """Sorts of which the program uses a part: most programs sort nothing."""
-    if not devices or not any(name.startswith("sort") for name in devices[0].ops.name):
+    if not devices or not [name for name in devices[0].ops.name if name[:4] == "sort"]:
         return frozenset()
     from tpuprof.model.device.sort_uses import sorts_for_a_part
 

@@ -16,7 +16,7 @@ ON_CHIP = "S(1)"
 # An array with its layout, as an HLO line writes results and operands.
 ARRAY = re.compile(r"\b(?:pred|bf16|[suf]\d+\w*|c64|c128)\[[\d,]*\](?:\{[^}]*\})?")
 # What ops that sort are called.
-SORTS = re.compile(r"(?:sort|topk)(?:\.|$)", re.IGNORECASE)
+SORTS = re.compile(r"(?:sort|top_?k)(?:\.|$)")
 
 COLLECTIVES = (
     "all-reduce",

@@ -49,7 +49,7 @@ at 53 ms took 56 ms without them.
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.device.op_kind import SORTS
+from tpuprof.model.device.op_kind import CUSTOM_CALL, SORTS
 from tpuprof.report.op_rows import OpRows
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.shared.ops import ms_of, op_evidence
@@ -60,6 +60,8 @@ from tpuprof.units import format_share
 
 # What the framework calls ops that sort (the last part of the scope).
 _MADE_BY = ("sort", "topk", "top_k")
+# How the names of ops that sort begin, to match few names.
+_BEGINS = frozenset({"sor", "top"})
 # Functions of JAX whose sorts are random permutations.
 _PERMUTES = "_shuffle"
 # How much of the time of sorts that are used in part is saved at least (ratio): what takes their place takes time as
@@ -105,12 +107,18 @@ def check(signals: Signals) -> Outcome:
 
 
 def _sorts(signals: Signals) -> OpRows:
-    made = [False] * len(signals.ops)
-    for word in _MADE_BY:
+    names = signals.ops.column("name")
+    # Of custom calls the framework's scope tells. Without any, no scope of thousands of ops is looked at.
+    custom = [name[: len(CUSTOM_CALL)] == CUSTOM_CALL for name in names]
+    made = [False] * len(names)
+    for word in _MADE_BY if True in custom else ():
         made = [a or b for a, b in zip(made, signals.scoped_ops(word, _is_made_by_a_sort), strict=True)]
-    columns = zip(signals.ops.column("name"), signals.ops.column("kind"), made, strict=True)
+    columns = zip(names, signals.ops.column("kind"), custom, made, strict=True)
     return signals.ops.where(
-        [kind == "compute" and (bool(SORTS.match(name)) or by) for name, kind, by in columns]
+        [
+            kind == "compute" and ((own and by) or (name[:3] in _BEGINS and bool(SORTS.match(name))))
+            for name, kind, own, by in columns
+        ]
     )
 
 
