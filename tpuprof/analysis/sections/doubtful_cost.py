@@ -76,7 +76,7 @@ def weakened(verdict: Verdict, findings: Sequence[Finding], times: StepTimes) ->
         return replace(verdict, sentence=verdict.sentence + beside)
     surer = _surer(findings, wanted, times)
     return replace(
-        verdict, sentence=_perhaps(verdict.sentence) + _doubt(verdict, failed or about, times) + surer
+        verdict, sentence=perhaps(verdict.sentence) + _doubt(verdict, failed or about, times) + surer
     )
 
 
@@ -193,7 +193,7 @@ def _how_much(price: Savings, cost: float) -> str:
     return said + (BY_REPLAY if price.method == COUNTERFACTUAL else "")
 
 
-def _perhaps(sentence: str) -> str:
+def perhaps(sentence: str) -> str:
     """`Sync-bound: …` as `Perhaps sync-bound: …`, also behind another head, and within a sentence."""
     at = sentence.find(_BOUND)
     if at < 0:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.compiles_elsewhere import compiles_elsewhere, said_of_looks
+from tpuprof.analysis.sections.doubtful_cost import PRICED_BY, perhaps
 from tpuprof.analysis.sections.host_behind import said_of_work_behind
 from tpuprof.analysis.sections.host_words import host_beside, host_sentence, in_words_of, with_event
 from tpuprof.analysis.sections.keeps_up import in_captured_steps
@@ -376,9 +377,15 @@ def _if_no_compile_returns(
         return COMPILES_ENDED.format(later=f"{some}, and then none" if compiling else none)
     if history.returns != Returns.UNKNOWN.value:
         return ""
-    unknown = " It is unknown whether compiles come again."
+    unknown = " It is unknown whether compiles come again"
+    # Too few to tell, as where each twentieth step compiles, and yet what the run did.
+    none_after = bool(history.steps_after) and not history.compiling_after
+    unknown += (
+        f": none of {counted(history.steps_after or 0, 'step')} after these did." if none_after else "."
+    )
     if any(is_whole_capture(host.steps) for host in hosts):
         return unknown  # what is left of a capture without steps is no step
     rest = without_compiles(hosts, times)
     other = sentence(bound_of(rest), rest, hidden).removesuffix(UNSEEN)
-    return f"{unknown} If not: {other}"
+    # What turns cost is what may be saved at most: here no price says whether it is.
+    return f"{unknown} If not: {perhaps(other) if bound_of(rest).word in PRICED_BY else other}"
