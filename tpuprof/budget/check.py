@@ -278,7 +278,7 @@ def _place(signal: str, report: Report | None) -> str:
         return ""
     if signal == "recompiles":
         row = _first_recompile(report)
-        return f"{row.cause.source_file}:{row.cause.source_line}" if row and row.cause.source_file else ""
+        return row.cause.place if row else ""
     if signal in ("host_reads_per_step", "device_to_host_share") and report.host_reads:
         return report.host_reads[0].source
     return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -107,10 +107,14 @@ def source_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tupl
     return _text(frames.file_names[location.file_name_id - 1]), location.line
 
 
-def user_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> str:
-    """`file:line` of the innermost frame of a stack that is not a library's; empty where there is none."""
-    for file, line in frames_of(frames, frame_id):
-        if is_users_file(file):
+def user_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int, without: Collection[int] = ()) -> str:
+    """`file:line` of the innermost frame of a stack that is not a library's; empty where there is none.
+
+    Frames with the ids `without` are passed over.
+    """
+    for each in frame_ids(frames, frame_id):
+        file, line = source_location(frames, each)
+        if is_users_file(file) and each not in without:
             return f"{file}:{line}"
     return ""
 

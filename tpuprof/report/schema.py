@@ -132,9 +132,14 @@ class Cause:
     others: bool = False
 
     @property
+    def place(self) -> str:
+        """The first place of the cause, `file:line`; empty where none is known."""
+        return f"{self.source_file}:{self.source_line}" if self.source_file else ""
+
+    @property
     def places(self) -> list[str]:
         """Every known place of the cause, `file:line`."""
-        return [f"{self.source_file}:{self.source_line}", *self.also] if self.source_file else []
+        return [self.place, *self.also] if self.place else []
 
 
 @record(frozen=True)

@@ -28,7 +28,7 @@ def compiles(source: Source) -> Any:
                 row.novelty,
                 row.cause.kind,
                 row.cause.detail,
-                f"{row.cause.source_file}:{row.cause.source_line}" if row.cause.source_file else "",
+                row.cause.place,
                 "\n".join(row.frames),
             )
             for host in source.run.hosts

@@ -27,19 +27,14 @@ def said_of_compiles(compiles: Sequence[CompileRow]) -> str:
     inside = [row for row in compiles if row.step is not None]
     of_line: dict[str, float] = defaultdict(float)
     for row in inside:
-        of_line[_line(row)] += row.duration_ms
+        of_line[row.cause.place] += row.duration_ms
     line = max(of_line, key=lambda each: of_line[each], default="")
     if not is_users_line(line) or of_line[line] < MOST_FROM_SHARE * sum(of_line.values()):
         return ""
     of_kind: dict[str, float] = defaultdict(float)
     for row in inside:
-        if _line(row) == line:
+        if row.cause.place == line:
             of_kind[row.cause.kind] += row.duration_ms
     kind = max(of_kind, key=lambda each: of_kind[each])
     why = _FOR.get(kind, "") if of_kind[kind] >= MOST_FROM_SHARE * of_line[line] else ""
     return f" Most of it is for {why}, at {line}." if why else f" Most of it is at {line}."
-
-
-def _line(row: CompileRow) -> str:
-    cause = row.cause
-    return f"{cause.source_file}:{cause.source_line}" if cause.source_file and cause.source_line else ""

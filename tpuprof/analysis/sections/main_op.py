@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tpuprof.model.device.compute import EITHER
@@ -39,19 +39,20 @@ def main_op(busy_ms: float, ops: Sequence[OpRow], loops: Sequence[LoopRow]) -> s
     row = max(range(len(times)), key=lambda each: times[each] or 0.0, default=None)
     if row is not None and _is_most(times[row], busy_ms):
         return _said(ops[row].name, ops[row].source, times[row], busy_ms)
-    alike = _alike(ops, times, busy_ms) or _copies(ops, times, busy_ms)
-    if alike:
-        return alike
+    alike = _by_kind_and_line(ops, times)
+    said = _most_alike(alike, busy_ms) or _copies(ops, times, busy_ms)
+    if said:
+        return said
     most = [each for each in loops if _is_most(each.total_ms_per_step, busy_ms)]
     if not most:
-        return _costly_op(ops, times, busy_ms)
+        return _costly_op(alike, busy_ms)
     inmost = min(most, key=lambda each: each.total_ms_per_step or 0.0)
     return _said(f"the loop {inmost.name}", inmost.source, inmost.total_ms_per_step or 0.0, busy_ms)
 
 
-def _alike(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float) -> str:
+def _most_alike(alike: Mapping[tuple[str, str], _Alike], busy_ms: float) -> str:
     """The same on ops of one kind at one line, as the sorts of a permutation; empty where none take most."""
-    for (kind, source), each in _by_kind_and_line(ops, times).items():
+    for (kind, source), each in alike.items():
         if _is_most(each.ms, busy_ms):
             return _said(each.called(kind), source, each.ms, busy_ms)
     return ""
@@ -66,19 +67,19 @@ def _copies(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float)
     return _said(f"{counted(len(found), 'op')} that copy or transpose", "", sum(found), busy_ms)
 
 
-def _costly_op(ops: Sequence[OpRow], times: Sequence[float | None], busy_ms: float) -> str:
+def _costly_op(alike: Mapping[tuple[str, str], _Alike], busy_ms: float) -> str:
     """What is longest of kinds that devices for matrix multiplications are slow at, at a line of the program's own."""
     found = [
         (each.ms, each.called(kind), source, each.ops)
-        for (kind, source), each in _by_kind_and_line(ops, times).items()
+        for (kind, source), each in alike.items()
         if kind in _COSTLY and is_users_line(source)
     ]
-    ms, name, source, alike = max(found, default=(0.0, "", "", 0))
+    ms, name, source, count = max(found, default=(0.0, "", "", 0))
     if ms < COSTLY_FROM_SHARE * busy_ms:
         return ""
     share = format_share(min(ms / busy_ms, 1.0))
     return (
-        f" {name[:LONGEST_NAME]} at {source} {'take' if alike > 1 else 'takes'} {share} of the device's time."
+        f" {name[:LONGEST_NAME]} at {source} {'take' if count > 1 else 'takes'} {share} of the device's time."
     )
 
 

@@ -57,6 +57,8 @@ CAUSES_KEPT = 1_024
 # The nearest graph need not be the one of the step before.
 # How the detail of a graph with another number of inputs begins.
 OF_INPUTS = "it takes "
+# What the detail says where the ops of a graph are others as well.
+OPS_CHANGED = "the ops changed"
 NOT_THE_LAST = "compared with the most similar graph before, not the last"
 
 SAME_PROGRAM = (
@@ -303,7 +305,7 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
     parts += [f"{count} fewer {name}" for name, count in removed.most_common()]
     if not parts:
         return None
-    detail = f"the ops changed: {list_of(parts)}"
+    detail = f"{OPS_CHANGED}: {list_of(parts)}"
     if _has_backward(old) and _names_ops(new) and not _has_backward(new) and _has_forward_of(old, new):
         detail += _NO_BACKWARD
     more = added.total() - removed.total()

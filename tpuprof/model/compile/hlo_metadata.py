@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tpuprof.decode.columns import StatKind, Trace
-from tpuprof.decode.hlo_proto import frame_ids, place_of, source_location
+from tpuprof.decode.hlo_proto import frame_ids, place_of, user_location
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.device.op_kind import CUSTOM_CALL, collective_kind
 from tpuprof.model.steps.training_calls import function_of_program
@@ -167,14 +167,11 @@ class _Places:
         if not meta.source_file or meta.stack_frame_id in self._callers:
             return ""
         file, line = place_of(instruction, self._frames)
-        own = "" if is_users_file(file) else self._users(meta.stack_frame_id)
+        own = ""
+        if not is_users_file(file):
+            # Frames that only lead to the program's function are no line of its ops.
+            own = user_location(self._frames, meta.stack_frame_id, without=self._callers)
         return own or (f"{file}:{line}" if file else "")
-
-    def _users(self, frame_id: int) -> str:
-        """The innermost line of the program's own in a stack, but for those that only lead to its function."""
-        inside = (each for each in frame_ids(self._frames, frame_id) if each not in self._callers)
-        places = (source_location(self._frames, each) for each in inside)
-        return next((f"{file}:{line}" for file, line in places if is_users_file(file)), "")
 
 
 def _callers(module: hlo_pb2.HloModuleProto) -> set[int]:

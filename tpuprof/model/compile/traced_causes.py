@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tpuprof.decode.torch_trace import TracedProgram
-from tpuprof.model.compile.cause import CompileCause, list_of
+from tpuprof.model.compile.cause import OPS_CHANGED, CompileCause, list_of
 from tpuprof.model.compile.compiles import Compile
 
 # Earlier programs of a name that one is compared with (programs).
@@ -84,7 +84,7 @@ def _difference(new: TracedProgram, old: TracedProgram) -> tuple[str, str]:
         )
     if _NUMBER.sub("", new.body) == _NUMBER.sub("", old.body):
         return "constant", f"a size in the program changed, and no input did: {_changes(_NUMBER, new, old)}"
-    return "graph", "the ops changed"
+    return "graph", OPS_CHANGED
 
 
 def _changes(pattern: re.Pattern[str], new: TracedProgram, old: TracedProgram) -> str:

@@ -40,6 +40,8 @@ _GATHERS_OR_SUMS = frozenset({*_GATHERS, "all-reduce", "all-reduce-start"})
 _NOTHING_MADE = frozenset(
     {*_GATHERS_OR_SUMS, "all-gather-done", "all-reduce-done", "parameter", "constant", "iota"}
 )
+# The same without gathers: those of activations are repeated.
+_NO_WORK = _NOTHING_MADE.difference(_GATHERS)
 # Custom calls: those that multiply, and those that call the host, which may answer each device otherwise.
 _MULTIPLIES = re.compile(r"matmul|gemm|conv|dot", re.IGNORECASE)
 _ASKS_HOST = re.compile(r"callback|host", re.IGNORECASE)
@@ -95,7 +97,7 @@ def repeated_ops(module: HloModule, devices: int) -> frozenset[str]:
     """
     states = _Followed(module, devices).states
     repeated = {name for name, state in states.items() if state == _REPEATED}
-    repeated -= {each.name for each in module.instructions() if each.opcode in _NOTHING_MADE - set(_GATHERS)}
+    repeated -= {each.name for each in module.instructions() if each.opcode in _NO_WORK}
     return frozenset(repeated | _made_for(module, states))
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 
-from tpuprof.model.compile.cause import NEW_FUNCTION, NEW_STATIC, OF_INPUTS, UNKNOWN_FUNCTION, WEAK_TYPE
+from tpuprof.model.compile.cause import (
+    NEW_FUNCTION,
+    NEW_STATIC,
+    OF_INPUTS,
+    OPS_CHANGED,
+    UNKNOWN_FUNCTION,
+    WEAK_TYPE,
+)
 from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.recurrence import AGAIN
 from tpuprof.report.schema import CompileRow
@@ -39,8 +46,6 @@ GROWS, DECIDES = "grows", "decides"
 SELDOM = "seldom"
 SELDOM_BELOW = 0.5
 _INPUTS = re.compile(rf"{OF_INPUTS}(\d+) inputs, the graph before it (\d+)")
-# What the cause of a compile says where the ops of its graph are others as well.
-OPS_CHANGED = "the ops changed"
 # Causes that tell nothing of what changed: all advice is given where no compile has another one.
 _UNTOLD = ("unknown", "first")
 

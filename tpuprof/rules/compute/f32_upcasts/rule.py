@@ -65,7 +65,7 @@ def check(signals: Signals) -> Outcome:
     if all(each is None for each in upcast):
         raise Unavailable("the trace has no HLO lines of ops, which tell the types that they read and write")
     rows = signals.ops.where(upcast)
-    share = sum(ms or 0.0 for ms in rows.column("self_ms_per_step")) / signals.compute_ms
+    share = rows.ms_per_step() / signals.compute_ms
     evidence = op_evidence(rows)
     if share < OPS_FROM_SHARE:
         return passed(evidence)

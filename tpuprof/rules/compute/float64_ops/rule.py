@@ -109,4 +109,4 @@ def check(signals: Signals) -> Outcome:
 
 def _share(rows: OpRows, signals: Signals) -> float:
     """Share of the device's computing that these ops take (ratio)."""
-    return min(sum(ms or 0.0 for ms in rows.column("self_ms_per_step")) / signals.compute_ms, 1.0)
+    return min(rows.ms_per_step() / signals.compute_ms, 1.0)

@@ -94,4 +94,4 @@ def check(signals: Signals) -> Outcome:
 
 
 def _share(ops: OpRows, signals: Signals) -> float:
-    return sum(ms or 0.0 for ms in ops.column("self_ms_per_step")) / signals.compute_ms
+    return ops.ms_per_step() / signals.compute_ms

@@ -91,7 +91,7 @@ def check(signals: Signals) -> Outcome:
     rows = signals.recomputed_ops
     if rows is None:
         return not_applicable("nothing tells of gradient checkpointing")
-    share = sum(each or 0.0 for each in rows.column("self_ms_per_step")) / signals.compute_ms
+    share = rows.ms_per_step() / signals.compute_ms
     more = signals.recomputed_bytes
     memory = signals.memory_if_known
     peak = memory.peak_bytes if memory is not None else None

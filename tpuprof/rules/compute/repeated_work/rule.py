@@ -83,7 +83,7 @@ def check(signals: Signals) -> Outcome:
         return not_applicable("no program that is split over several devices was seen")
     kinds = zip(repeated, signals.ops.column("kind"), strict=True)
     rows = signals.ops.where([bool(devices) and kind == "compute" for devices, kind in kinds])
-    share = sum(ms or 0.0 for ms in rows.column("self_ms_per_step")) / signals.compute_ms
+    share = rows.ms_per_step() / signals.compute_ms
     evidence = op_evidence(rows)
     if share < OPS_FROM_SHARE:
         return _of_inputs(signals) or passed(evidence)

@@ -128,4 +128,4 @@ def _is_made_by_a_sort(scope: str) -> bool:
 
 
 def _share(ops: OpRows, signals: Signals) -> float:
-    return sum(ms or 0.0 for ms in ops.column("self_ms_per_step")) / signals.compute_ms
+    return ops.ms_per_step() / signals.compute_ms

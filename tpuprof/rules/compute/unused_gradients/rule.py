@@ -126,7 +126,7 @@ def check(signals: Signals) -> Outcome:
             reason=_unpriced(work),
             confidence="medium" if certain else "low",
         )
-    share, least = (_ms(rows) / signals.compute_ms for rows in (possible, sure))
+    share, least = (rows.ms_per_step() / signals.compute_ms for rows in (possible, sure))
     evidence += op_evidence(possible)
     if share < OPS_FROM_SHARE:
         said = f"the ops that compute only such gradients take {format_share(share)} of the device's time"
@@ -158,10 +158,6 @@ def _none_is_sure(held: HeldGradients, work: UnusedWork | None, resets: tuple[st
         f"the gradients of {_modules(held.groups)} change several times per step of an optimizer: without the programs "
         "it is unknown whether they are added up or set to zero"
     )
-
-
-def _ms(rows: OpRows) -> float:
-    return sum(each or 0.0 for each in rows.column("self_ms_per_step"))
 
 
 def _added_up(

@@ -75,7 +75,7 @@ def check(signals: Signals) -> Outcome:
     if lost is None or not peak:
         raise Unavailable("which inputs a program donates is only in the programs that a profile embeds")
     copies = signals.input_copies
-    copied_ms = sum(each or 0.0 for each in copies.column("self_ms_per_step"))
+    copied_ms = copies.ms_per_step()
     evidence = [
         Evidence("results beside the inputs that they replace", lost, "bytes"),
         Evidence("memory of the program", peak, "bytes"),

@@ -108,10 +108,7 @@ def _title(found: list[FallbackRow], compiles: list[CompileRow]) -> str:
     if known is not None and known.inside:
         source += f" (in {in_package(known.inside)})"
     if not source:
-        lines = [
-            f"{row.cause.source_file}:{row.cause.source_line}" for row in compiles if row.cause.source_file
-        ]
-        source = lines[0] if lines else ""
+        source = next((row.cause.place for row in compiles if row.cause.place), "")
     calls = times(sum(row.per_step or 0.0 for row in found))
     where = f" at {source}" if source else ""
     more = ", and new counts compile" if compiles else ""
